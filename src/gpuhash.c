@@ -49,6 +49,7 @@ int			gh_engine_setting = GH_ENGINE_AUTO;
 int			gh_fallback_setting = GH_FALLBACK_CPU;
 bool		gh_force_offload = false;
 bool		gh_explain_why = false;
+int			gh_devices_per_query = GH_DEVICES_PER_QUERY_DEFAULT;
 int			gh_batch_rows = GH_BATCH_ROWS_DEFAULT;
 int			gh_subtables = GH_SUBTABLES_DEFAULT;
 double		gh_fill_min = GH_FILL_MIN_DEFAULT;
@@ -210,6 +211,18 @@ define_switches(void)
 							 NULL,
 							 NULL,
 							 NULL);
+	DefineCustomIntVariable("gpuhash.devices_per_query",
+							"GPUs that a query's pages are divided among, at most.",
+							"Of the service. With 1, each query uses one.",
+							&gh_devices_per_query,
+							GH_DEVICES_PER_QUERY_DEFAULT,
+							GH_DEVICES_PER_QUERY_MIN,
+							GH_DEVICES_PER_QUERY_MAX,
+							PGC_USERSET,
+							GUC_EXPLAIN,
+							NULL,
+							NULL,
+							NULL);
 }
 
 static void

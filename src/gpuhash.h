@@ -30,6 +30,10 @@ typedef enum GhFallbackSetting
 #define GH_BATCH_ROWS_DEFAULT 16384
 #define GH_BATCH_ROWS_MAX 1048576
 
+#define GH_DEVICES_PER_QUERY_MIN 1
+#define GH_DEVICES_PER_QUERY_DEFAULT 1
+#define GH_DEVICES_PER_QUERY_MAX 16
+
 /*
  * In the planner's unit, a page read in sequence.  PostgreSQL's hash join counts
  * 0.0125 an inner row and 0.0025 to 0.005 an outer row.  Measured against it
@@ -57,6 +61,7 @@ extern int	gh_engine_setting;
 extern int	gh_fallback_setting;
 extern bool gh_force_offload;
 extern bool gh_explain_why;
+extern int	gh_devices_per_query;
 extern int	gh_batch_rows;
 extern int	gh_subtables;
 extern double gh_fill_min;

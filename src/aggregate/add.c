@@ -216,6 +216,14 @@ gh_aggregate_keep_within_memory(GhFragment *fragment)
 		gh_aggregate_spill(fragment);
 }
 
+/* Groups of one of several devices: others may have parts of them. */
+void
+gh_aggregate_add_parts(GhAggregateNode *node, const char *records, Size size)
+{
+	gh_groups_merge_scan(node->groups, records, size);
+	gh_aggregate_keep_within_memory(&node->fragment);
+}
+
 /* GhFragmentMethods */
 void
 gh_aggregate_end_input(GhFragment *fragment)

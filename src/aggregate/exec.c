@@ -171,7 +171,9 @@ take_records(GhFragment *fragment, const char *records, Size bytes)
 
 	while (node->taken)
 		node = node->above;
-	if (node->as_rows != NULL)
+	if (fragment->device->set != NULL)
+		gh_aggregate_add_parts(node, records, bytes);
+	else if (node->as_rows != NULL)
 		gh_narrow_take(node, records, bytes);
 	else
 		gh_output_take(node, records, bytes);

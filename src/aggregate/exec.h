@@ -170,6 +170,7 @@ extern void gh_aggregate_add_value(GhAggregateNode *node, uint32 group, int a, D
 extern void gh_aggregate_put_groups(GhAggregateNode *node, GhPutRecord put, void *arg);
 extern void gh_aggregate_spill(GhFragment *fragment);
 extern void gh_aggregate_keep_within_memory(GhFragment *fragment);
+extern void gh_aggregate_add_parts(GhAggregateNode *node, const char *records, Size size);
 extern void gh_aggregate_end_input(GhFragment *fragment);
 extern void gh_aggregate_start_anew(GhFragment *fragment);
 extern void gh_aggregate_close_files(GhAggregateNode *node);

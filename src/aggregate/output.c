@@ -13,6 +13,7 @@
 #include "miscadmin.h"
 
 #include "aggregate/exec.h"
+#include "fragment/device.h"
 
 /* Key k of the i-th group; texts are the group's. */
 GhSqlValue
@@ -94,13 +95,13 @@ take_groups(GhAggregateNode *node)
 
 /* ------------------------------------------------- as they come from a device */
 
-/* Whether a device's groups are all that there is of them: no part of one is in this process or another. */
+/* Whether a device's groups are all that there is of them: no part of one is on another, in this process or in another one. */
 bool
 gh_output_is_whole(const GhAggregateNode *node)
 {
 	const GhFragment *fragment = &node->fragment;
 
-	return fragment->member == NULL && node->files == NULL &&
+	return fragment->member == NULL && fragment->device->set == NULL && node->files == NULL &&
 		gh_groups_count(node->groups) == 0 && fragment->counts.back == node->back_before &&
 		fragment->counts.pages == node->pages_before;
 }

@@ -30,6 +30,7 @@ gh_counts_add(GhFragmentCounts *totals, const GhFragmentCounts *counts)
 	totals->groups += counts->groups;
 	totals->memory += counts->memory;
 	totals->disk += counts->disk;
+	totals->devices = Max(totals->devices, counts->devices);
 	totals->device_pages += counts->device_pages;
 	totals->pinned_pages += counts->pinned_pages;
 	totals->resident_pages += counts->resident_pages;

@@ -27,6 +27,7 @@ typedef struct GhFragmentCounts
 	instr_time	evaluate_time;	/* rows decoded, joined, evaluated, and added to groups */
 	instr_time	merge_time;		/* of several participants' groups */
 	/* on the device, also of joins' inner sides: */
+	uint32		devices;		/* several: how many; 0: one, or none */
 	uint64		device_pages;	/* that it read */
 	uint64		pinned_pages;	/* of them, where they are in shared buffers */
 	uint64		resident_pages; /* and that were on the device before */

@@ -37,6 +37,7 @@ void
 gh_device_init(GhFragment *fragment)
 {
 	fragment->device = palloc0(sizeof(GhDeviceRun));
+	fragment->device->fragment = fragment;
 	fragment->device->context = AllocSetContextCreate(CurrentMemoryContext, "GpuHash device",
 												  ALLOCSET_SMALL_SIZES);
 }
@@ -106,7 +107,10 @@ choose_engine(GhFragment *fragment)
 		add_run_costs(fragment, &costs);
 	device->engine = gh_choose_scan_engine(gh_fragment_pages(fragment), again ? &costs : NULL, &device->number,
 										   &device->why_not);
-	return device->engine != NULL;
+	if (device->engine == NULL)
+		return false;
+	gh_device_set_choose(fragment);
+	return true;
 }
 
 /* -------------------------------------------------------------- the pipeline */
@@ -148,9 +152,9 @@ begin_run(GhFragment *fragment)
 
 /* ------------------------------------------------------- rows that come back */
 
-/* Makes the joins' tables on the host, too: a row that was handed back is to be joined. */
-static bool
-open_joins(GhFragment *fragment)
+/* Makes the joins' tables on the host, too: a row that was handed back is to be joined.  False: the supply has failed. */
+bool
+gh_device_open_host_tables(GhFragment *fragment)
 {
 	GhSupply   *supply = &fragment->device->supply;
 
@@ -189,7 +193,7 @@ add_row(void *arg, Buffer buffer, BlockNumber block, OffsetNumber line)
 		gh_device_keep_row(fragment->device, fragment->part, block, line);
 		return;
 	}
-	if (!open_joins(fragment))
+	if (!gh_device_open_host_tables(fragment))
 		return;
 	fragment->counts.rows += gh_add_tuple(fragment, buffer, block, line);
 	ExecClearTuple(((ScanState *) fragment->scan)->ss_ScanTupleSlot);
@@ -219,6 +223,8 @@ keep_results(GhFragment *fragment)
 {
 	GhSupply   *supply = &fragment->device->supply;
 
+	if (fragment->device->set != NULL)
+		return gh_device_set_keep_results(fragment, take_records);
 	/* it has supplied nothing, or had no buffers and left that to others */
 	if (supply->buffers[0] == NULL)
 		return true;
@@ -235,6 +241,15 @@ tell_scan(PlanState *scan, Relation relation, uint64 tuples, uint64 passed)
 	InstrCountFiltered1(scan, tuples - passed);
 	gh_child_start(scan);
 	gh_child_stop(scan, (double) passed);
+}
+
+/* Likewise those of the inner sides. */
+static void
+tell_inner_scans(GhFragment *fragment)
+{
+	bool		told[GH_PROBES_MAX] = {false};
+
+	gh_device_tell_inner_scans(fragment, told);
 }
 
 static void
@@ -266,7 +281,8 @@ tell_children(GhFragment *fragment)
 		tell_scan(fragment->scan, fragment->pages->relation, counts->tuples, passed);
 	if (fragment->joined == NULL)
 		return;
-	gh_device_tell_inner_scans(fragment);
+	if (fragment->device->set == NULL)
+		tell_inner_scans(fragment);
 	/* they come out of the last join's probe, too */
 	memcpy(steps, counts->passed, sizeof(steps));
 	steps[fragment->joined->levels[fragment->joined->nlevels - 1].step] += counts->unmatched;
@@ -325,6 +341,7 @@ end_run(GhFragment *fragment)
 {
 	GhDeviceRun   *device = fragment->device;
 
+	gh_device_set_end(fragment);
 	if (device->running)
 	{
 		gh_shared_groups_end(fragment);
@@ -380,11 +397,11 @@ gh_device_open_joins(GhFragment *fragment)
 		result = gh_device_make_tables_together(fragment, able);
 	else if (able && groups_are_there(fragment))
 		result = GH_DEVICE_TABLES;
-	else if (able && gh_device_make_tables(fragment))
+	else if (able && gh_device_set_make_tables(fragment))
 		result = device->no_rows ? GH_DEVICE_NO_INPUT : GH_DEVICE_TABLES;
 	device->tables_made = result == GH_DEVICE_TABLES;
 	if (device->no_rows)
-		gh_device_tell_inner_scans(fragment);
+		tell_inner_scans(fragment);
 	if (!device->tables_made)
 		gh_device_end_tables(fragment);
 	return result;
@@ -416,10 +433,16 @@ gh_device_begin(GhFragment *fragment)
 	if (fragment->joined == NULL && !choose_engine(fragment))
 		return false;
 	saved = MemoryContextSwitchTo(device->context);
-	look_at_sample(fragment);
-	device->running = begin_run(fragment);
+	/* of several, this one may have failed to make tables */
+	if (!device->lost)
+	{
+		look_at_sample(fragment);
+		device->running = begin_run(fragment);
+	}
 	MemoryContextSwitchTo(saved);
 	device->supply.timing = fragment->timing;
+	if (device->set != NULL)
+		return gh_device_set_begin(fragment);
 	/* with joins, all begins anew, or others do all */
 	if (!device->running && fragment->joined == NULL)
 		gh_device_give_up(fragment, &device->supply);
@@ -439,8 +462,11 @@ gh_device_wants(GhFragment *fragment)
 	if (!gh_fragment_compile(fragment))
 		return false;
 	begun = gh_device_begin(fragment);
-	device->supply.row_back = add_row;
-	device->supply.arg = fragment;
+	if (device->set == NULL)
+	{
+		device->supply.row_back = add_row;
+		device->supply.arg = fragment;
+	}
 	return begun || fragment->joined != NULL;
 }
 
@@ -458,7 +484,7 @@ supply_scan(GhFragment *fragment, bool done)
 		gh_supply_open_pages(&device->supply, !fragment->methods->adds_floats(fragment));
 	while ((done || device->together) && gh_pages_next(fragment->pages, GH_PAGES_AHEAD_MAX))
 	{
-		gh_device_log(fragment, fragment->pages->block, fragment->pages->run);
+		gh_device_log(device, fragment->part, fragment->pages->block, fragment->pages->run);
 		done = done && gh_supply_page(&device->supply);
 	}
 	return done && gh_supply_flush(&device->supply);
@@ -496,6 +522,8 @@ supply_parts(GhFragment *fragment)
 static bool
 supply_pages(GhFragment *fragment)
 {
+	if (fragment->device->set != NULL)
+		return gh_device_set_read(fragment);
 	if (fragment->device->has_groups)
 		return gh_supply_take_buffers(&fragment->device->supply);
 	return fragment->parts != NULL ? supply_parts(fragment) : supply_scan(fragment, true);
@@ -548,9 +576,9 @@ gh_device_read(GhFragment *fragment, GhJoinedInput *input)
 	device->read_before = gh_device_pages_logged(device);
 	fragment->counts.rows = 0;
 	done = (device->together && gh_device_leaves_pages(fragment)) ||
-		(device->running && supply_pages(fragment));
+		((device->running || device->set != NULL) && supply_pages(fragment));
 	gh_pages_park(fragment->pages);
-	if (device->running)
+	if (device->running && device->set == NULL)
 		gh_supply_close_pages(&device->supply);
 	if (fragment->joined != NULL && fragment->joined->fills_inner)
 		done = supply_unmatched(fragment, done);
@@ -571,8 +599,11 @@ gh_device_read(GhFragment *fragment, GhJoinedInput *input)
 	}
 	if (done)
 	{
-		gh_device_add_kept_rows(fragment);
-		if (device->running)
+		if (device->set != NULL)
+			gh_device_set_finish(fragment);
+		else
+			gh_device_add_kept_rows(device);
+		if (device->running && device->set == NULL)
 			gh_device_keep_counts(fragment, &device->supply, &fragment->counts.source_time);
 		fragment->counts.pages += device->supply.counts.pages;
 		if (device->has_groups)
@@ -581,6 +612,8 @@ gh_device_read(GhFragment *fragment, GhJoinedInput *input)
 			tell_children(fragment);
 		fragment->counts.rows += before;
 	}
+	else if (device->set != NULL)
+		gh_device_set_gave_up(fragment);
 	else
 		gh_device_give_up(fragment, &device->supply);
 	end_run(fragment);
@@ -599,5 +632,6 @@ gh_device_forget(GhFragment *fragment)
 	end_run(fragment);
 	MemoryContextReset(context);
 	memset(device, 0, sizeof(*device));
+	device->fragment = fragment;
 	device->context = context;
 }

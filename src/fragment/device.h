@@ -12,6 +12,7 @@
 #include "fragment/fragment.h"
 #include "fragment/joined.h"
 #include "fragment/supply.h"
+#include "service/faults.h"
 #include "store/resident_tables.h"
 
 /* Rows handed back that a participant of a parallel query keeps for later. */
@@ -55,11 +56,33 @@ typedef struct GhDeviceTable
 	bool		found;			/* and there is */
 } GhDeviceTable;
 
+/* What was read for a device. */
+typedef struct GhBlockLog
+{
+	int			count;
+	int			room;
+	GhBlockRange *ranges;
+} GhBlockLog;
+
+/* Rows of a part, on a device. */
+typedef struct GhPartRows
+{
+	uint64		tuples;			/* that were visible */
+	uint64		passed;			/* the scan's conditions */
+} GhPartRows;
+
+/* What a fragment has done on one device; where it is on several, those but the first have one each in the first one's set. */
 typedef struct GhDeviceRun
 {
+	GhFragment *fragment;
 	MemoryContext context;		/* of all that one run needs */
 	const GhEngine *engine;		/* NULL: the CPU engine does all */
 	int			number;			/* of its devices: the one for all pipelines of this run */
+	struct GhDeviceSet *set;	/* the fragment's pages are divided among several devices (device_set.c); NULL: this one has all */
+	/* of one of several: */
+	bool		lost;			/* it does nothing any more; what it has read is read by others */
+	GhPartRows *parts;			/* by part of the fragment */
+	GhPartRows	counted;		/* in these, of the supply's */
 	bool		tried;			/* in this run */
 	bool		running;		/* pages go to the device */
 	bool		tables_made;	/* of the joins, on the device */
@@ -75,10 +98,8 @@ typedef struct GhDeviceRun
 	uint64		inner_rows;		/* of the last of them */
 	/* what this participant has read, to read it again where the device is lost */
 	uint64		read_before;	/* of these pages, by the CPU engine */
-	int			nranges;
-	int			ranges_room;
-	GhBlockRange *ranges;
-	/* together: rows that were handed back, until there are tables to join them with */
+	GhBlockLog	log;
+	/* together: rows that were handed back, until there are tables to join them with; of one of several: until all is read */
 	int			nkept;
 	int			kept_room;
 	GhKeptRow  *kept;
@@ -146,14 +167,39 @@ extern bool gh_device_begin_supply(GhFragment *fragment, GhSupply *supply, GhPag
 extern void gh_device_give_up(GhFragment *fragment, const GhSupply *supply);
 extern void gh_device_keep_counts(GhFragment *fragment, const GhSupply *supply,
 								  instr_time *elapsed);
+extern bool gh_device_open_host_tables(GhFragment *fragment);
+
+/* ---- device_set.c: several devices ---- */
+
+/* A relation's blocks are for several devices by turns, so many for each. */
+#define GH_SHARE_BLOCKS ((BlockNumber) GH_WITH_FAULT_POINTS(4, 1024))
+
+/* For which of so many devices a block is. */
+static inline int
+gh_share_of_block(BlockNumber block, int ndevices)
+{
+	return (int) (block / GH_SHARE_BLOCKS % (BlockNumber) ndevices);
+}
+
+extern int	gh_device_set_of(Relation relation, bool ready, int *devices);
+
+extern void gh_device_set_choose(GhFragment *fragment);
+extern bool gh_device_set_make_tables(GhFragment *fragment);
+extern bool gh_device_set_begin(GhFragment *fragment);
+extern bool gh_device_set_read(GhFragment *fragment);
+extern bool gh_device_set_keep_results(GhFragment *fragment, void (*take) (void *arg, const char *records, Size bytes));
+extern void gh_device_set_finish(GhFragment *fragment);
+extern void gh_device_set_gave_up(GhFragment *fragment);
+extern void gh_device_set_end(GhFragment *fragment);
 
 /* ---- device_replay.c ---- */
 
-extern void gh_device_log(GhFragment *fragment, BlockNumber block, uint32 count);
+extern void gh_log_blocks(GhBlockLog *log, MemoryContext context, int part, BlockNumber block, uint32 count);
+extern void gh_device_log(GhDeviceRun *device, int part, BlockNumber block, uint32 count);
 extern uint64 gh_device_pages_logged(const GhDeviceRun *device);
 extern GhJoinedInput gh_device_start_anew(GhFragment *fragment, GhJoinedInput left);
 extern void gh_device_keep_row(GhDeviceRun *device, int part, BlockNumber block, OffsetNumber line);
-extern void gh_device_add_kept_rows(GhFragment *fragment);
+extern void gh_device_add_kept_rows(GhDeviceRun *device);
 
 /* ---- device_awaited.c ---- */
 
@@ -170,7 +216,7 @@ extern bool gh_device_sample(GhFragment *fragment, BlockNumber npages,
 extern void gh_device_list_tables(GhFragment *fragment);
 extern bool gh_device_prepare_tables(GhFragment *fragment);
 extern bool gh_device_make_tables(GhFragment *fragment);
-extern void gh_device_tell_inner_scans(GhFragment *fragment);
+extern void gh_device_tell_inner_scans(GhFragment *fragment, bool told[GH_PROBES_MAX]);
 extern void gh_device_end_tables(GhFragment *fragment);
 extern GhProbe *gh_device_probes(GhFragment *fragment);
 extern bool gh_device_begin_table(GhFragment *fragment, int number, GhRef *shared);

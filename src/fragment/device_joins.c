@@ -134,7 +134,7 @@ gh_device_drop_table(const GhDeviceRun *device, GhDeviceTable *made)
 static void
 release_tables(void *arg)
 {
-	GhDeviceRun   *device = ((GhFragment *) arg)->device;
+	GhDeviceRun   *device = arg;
 
 	for (int i = 0; i < GH_PROBES_MAX; i++)
 		gh_device_drop_table(device, &device->tables[i]);
@@ -149,7 +149,7 @@ gh_device_register_tables(GhFragment *fragment)
 	if (device->callback.func != NULL)
 		return;
 	device->callback.func = release_tables;
-	device->callback.arg = fragment;
+	device->callback.arg = device;
 	MemoryContextRegisterResetCallback(device->context, &device->callback);
 }
 
@@ -460,6 +460,9 @@ gh_device_tables_are_done(GhFragment *fragment, bool made)
 {
 	GhDeviceRun   *device = fragment->device;
 
+	/* of several devices others may go on */
+	if (device->set != NULL)
+		return;
 	/* of a later rank there may be none where one before failed */
 	for (int i = 0; i < device->ntables; i++)
 		if (!made && device->tables[i].supply != NULL && device->tables[i].supply->failed)
@@ -468,10 +471,11 @@ gh_device_tables_are_done(GhFragment *fragment, bool made)
 
 /*
  * The device has gone through to the end: counts what was done for the tables, and tells the inner
- * sides' scans of it, where no join has done it once more for rows that were handed back.
+ * sides' scans of it, where no join has done it once more for rows that were handed back.  told: by table, those that were
+ * told of it, for another device.
  */
 void
-gh_device_tell_inner_scans(GhFragment *fragment)
+gh_device_tell_inner_scans(GhFragment *fragment, bool told[GH_PROBES_MAX])
 {
 	for (int i = 0; i < fragment->device->ntables; i++)
 	{
@@ -483,8 +487,9 @@ gh_device_tell_inner_scans(GhFragment *fragment)
 			continue;
 		gh_device_keep_counts(fragment, supply, &fragment->counts.build_time);
 		/* rows came through the executor, or from an index */
-		if (fragment->joined->open || is_by_rows(table) || table->copied)
+		if (told[i] || fragment->joined->open || is_by_rows(table) || table->copied)
 			continue;
+		told[i] = true;
 		InstrCountFiltered1(scan, supply->counts.tuples - supply->counts.passed[0]);
 		gh_child_start(scan);
 		gh_child_stop(scan, (double) supply->counts.passed[0]);

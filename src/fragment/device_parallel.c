@@ -532,7 +532,7 @@ gh_device_meet(GhFragment *fragment, bool wanted, bool has_read)
 	if (pg_atomic_read_u32(&shared->by_rows) != 0)
 	{
 		/* the outer side was set back: nothing is left of what was read, whoever has tables to go on with */
-		fragment->device->nranges = 0;
+		fragment->device->log.count = 0;
 		return fragment->joined->open ? GH_JOINED_PAGES : GH_JOINED_ROWS;
 	}
 	return pg_atomic_read_u32(&shared->was_read) != 0 ? GH_JOINED_NOTHING : GH_JOINED_PAGES;

@@ -13,29 +13,35 @@
 
 /* ---------------------------------------------------------------- the blocks */
 
-/* Blocks of the part that is read have been taken. */
+/* Appends blocks of a part of the fragment; the log grows in the context. */
 void
-gh_device_log(GhFragment *fragment, BlockNumber block, uint32 count)
+gh_log_blocks(GhBlockLog *log, MemoryContext context, int part, BlockNumber block, uint32 count)
 {
-	GhDeviceRun   *device = fragment->device;
-	GhBlockRange *last = device->nranges > 0 ? &device->ranges[device->nranges - 1] : NULL;
+	GhBlockRange *last = log->count > 0 ? &log->ranges[log->count - 1] : NULL;
 
-	if (last != NULL && last->part == fragment->part && block == last->first + last->count)
+	if (last != NULL && last->part == part && block == last->first + last->count)
 	{
 		last->count += count;
 		return;
 	}
-	if (device->nranges == device->ranges_room)
+	if (log->count == log->room)
 	{
-		device->ranges_room = Max(2 * device->ranges_room, 64);
-		device->ranges = device->ranges == NULL ?
-			MemoryContextAlloc(device->context, sizeof(GhBlockRange) * device->ranges_room) :
-			repalloc(device->ranges, sizeof(GhBlockRange) * device->ranges_room);
+		log->room = Max(2 * log->room, 64);
+		log->ranges = log->ranges == NULL ?
+			MemoryContextAlloc(context, sizeof(GhBlockRange) * log->room) :
+			repalloc(log->ranges, sizeof(GhBlockRange) * log->room);
 	}
-	last = &device->ranges[device->nranges++];
-	last->part = fragment->part;
+	last = &log->ranges[log->count++];
+	last->part = part;
 	last->first = block;
 	last->count = count;
+}
+
+/* Blocks of a part have been taken. */
+void
+gh_device_log(GhDeviceRun *device, int part, BlockNumber block, uint32 count)
+{
+	gh_log_blocks(&device->log, device->context, part, block, count);
 }
 
 uint64
@@ -43,8 +49,8 @@ gh_device_pages_logged(const GhDeviceRun *device)
 {
 	uint64		pages = 0;
 
-	for (int i = 0; i < device->nranges; i++)
-		pages += device->ranges[i].count;
+	for (int i = 0; i < device->log.count; i++)
+		pages += device->log.ranges[i].count;
 	return pages;
 }
 
@@ -71,12 +77,12 @@ gh_device_start_anew(GhFragment *fragment, GhJoinedInput left)
 		gh_fragment_forget_program(fragment);
 		return left;
 	}
-	for (int i = 0; i < device->nranges; i++)
+	for (int i = 0; i < device->log.count; i++)
 	{
-		gh_parts_turn_to(fragment, device->ranges[i].part);
-		for (BlockNumber b = 0; b < device->ranges[i].count; b++)
+		gh_parts_turn_to(fragment, device->log.ranges[i].part);
+		for (BlockNumber b = 0; b < device->log.ranges[i].count; b++)
 		{
-			gh_fragment_reread(fragment, device->ranges[i].first + b, pages++ < device->read_before);
+			gh_fragment_reread(fragment, device->log.ranges[i].first + b, pages++ < device->read_before);
 			fragment->methods->keep_within_memory(fragment);
 		}
 	}
@@ -111,11 +117,11 @@ gh_device_keep_row(GhDeviceRun *device, int part, BlockNumber block, OffsetNumbe
 
 /* The rows that were kept: they are still where they were. */
 void
-gh_device_add_kept_rows(GhFragment *fragment)
+gh_device_add_kept_rows(GhDeviceRun *device)
 {
-	GhDeviceRun   *device = fragment->device;
+	GhFragment *fragment = device->fragment;
 
-	if (device->nkept > 0 && !fragment->joined->open)
+	if (device->nkept > 0 && fragment->joined != NULL && !fragment->joined->open)
 		elog(ERROR, "the tables of joins cannot be made on the host");
 	for (int i = 0; i < device->nkept; i++)
 	{

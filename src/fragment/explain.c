@@ -136,6 +136,8 @@ gh_fragment_explain_device(const GhFragment *fragment, ExplainState *es)
 
 	if (counts->device_pages > 0 || es->format != EXPLAIN_FORMAT_TEXT)
 	{
+		if (counts->devices > 1)
+			ExplainPropertyUInteger("Devices", NULL, counts->devices, es);
 		gh_explain_page_supply(counts, es);
 		if (gh_explain_all(es))
 		{

@@ -186,7 +186,7 @@ next_page(GhFragment *fragment, int *from)
 		return false;
 	pgstat_count_index_tuples(pages->relation, pages->ntuples);
 	if (!fragment->device->tried)
-		gh_device_log(fragment, pages->block, pages->run);
+		gh_device_log(fragment->device, fragment->part, pages->block, pages->run);
 	return true;
 }
 

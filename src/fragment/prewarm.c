@@ -24,6 +24,7 @@
 #include "utils/snapmgr.h"
 
 #include "expr/translate.h"
+#include "fragment/device.h"
 #include "fragment/prewarm.h"
 #include "fragment/supply.h"
 #include "gpuhash.h"
@@ -81,26 +82,58 @@ count_wanted(const GhSupply *supply, const GhPrewarm *load, BlockNumber next)
 	return (int) Min(end - next, GH_PAGES_AHEAD_MAX);
 }
 
+/* Pages of a table that is divided among several devices, for one of them. */
+typedef struct Divided
+{
+	GhSupply   *supply;
+	const GhPrewarm *load;
+} Divided;
+
+static bool
+is_for_others(const GhPrewarm *load, BlockNumber block)
+{
+	return load->ndevices > 1 && gh_share_of_block(block, load->ndevices) != load->turn;
+}
+
+/* GhPages.has_blocks: what is for the others need not be read, either. */
+static uint32
+has_blocks(void *arg, BlockNumber block)
+{
+	const Divided *divided = arg;
+	uint32		left = GH_SHARE_BLOCKS - block % GH_SHARE_BLOCKS;
+
+	return is_for_others(divided->load, block) ? left : Min(left, gh_supply_has_blocks(divided->supply, block));
+}
+
 /* Supplies pages, until there are no more, or no more are wanted.  False: the supply has failed. */
 static bool
 supply_pages(GhSupply *supply, GhPrewarm *load)
 {
 	GhPages    *pages = supply->pages;
 	BlockNumber next = load->first;
+	Divided		divided = {supply, load};
 	bool		done = true;
 	int			wanted;
 
 	gh_supply_open_pages(supply, true);
+	if (load->ndevices > 1)
+	{
+		pages->has_blocks = has_blocks;
+		pages->has_blocks_arg = &divided;
+	}
 	gh_progress_phase(GH_PROGRESS_READS, pages->nblocks);
 	if (load->unasked && supply->resident != NULL)
 		gh_resident_load(supply->resident, load->used);
 	while (done && (wanted = count_wanted(supply, load, next)) > 0 && gh_pages_next(pages, wanted))
 	{
 		next = pages->block + pages->run;
-		done = gh_supply_page(supply);
+		if (!is_for_others(load, pages->block))
+			done = gh_supply_page(supply);
 		gh_progress_done(next);
 	}
 	done = done && gh_supply_flush(supply);
+	if (load->ndevices > 1)
+		pages->has_blocks = NULL;
 	load->first = next;
 	/* of one whose pages may not stay there is nothing to be loaded */
 	load->ended = supply->resident == NULL || next >= pages->nblocks;
@@ -138,14 +171,32 @@ load_in_context(Relation relation, GhPrewarm *load)
 	return done;
 }
 
+/* Where queries divide a table's pages among devices, and this is one of them, it gets those that are for it. */
+static void
+find_turn(Relation relation, GhPrewarm *load)
+{
+	int			devices[GH_DEVICES_PER_QUERY_MAX];
+	int			n = gh_device_set_of(relation, false, devices);
+
+	for (int i = 0; i < n; i++)
+		if (devices[i] == load->device)
+		{
+			load->ndevices = n;
+			load->turn = i;
+		}
+}
+
 bool
 gh_load_pages(Relation relation, GhPrewarm *load)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash_prewarm",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext saved = MemoryContextSwitchTo(context);
-	bool		done = load_in_context(relation, load);
+	bool		done;
 
+	if (gh_devices_per_query > 1)
+		find_turn(relation, load);
+	done = load_in_context(relation, load);
 	MemoryContextSwitchTo(saved);
 	MemoryContextDelete(context);
 	return done;
@@ -168,6 +219,21 @@ read_pages(Relation relation, int device)
 	if (!gh_load_pages(relation, &load))
 		gh_report_error(&load.error, "put pages onto the GPU");
 	return (int64) load.pages;
+}
+
+/* Likewise onto each device that queries divide them among, or, if that is one, onto that one. */
+static int64
+read_divided_pages(Relation relation, int device)
+{
+	int			devices[GH_DEVICES_PER_QUERY_MAX];
+	int			n = gh_devices_per_query > 1 ? gh_device_set_of(relation, true, devices) : 1;
+	int64		pages = 0;
+
+	if (n < 2)
+		return read_pages(relation, device);
+	for (int i = 0; i < n; i++)
+		pages += read_pages(relation, devices[i]);
+	return pages;
 }
 
 /* Where the CPU engine does what queries do. */
@@ -193,7 +259,7 @@ prewarm(Oid relid, int device)
 	if (relation != NULL)
 	{
 		if (gh_is_loadable(relation))
-			pages = device == GH_NO_DEVICE ? make_columns(relation) : read_pages(relation, device);
+			pages = device == GH_NO_DEVICE ? make_columns(relation) : read_divided_pages(relation, device);
 		relation_close(relation, NoLock);
 	}
 	return pages;

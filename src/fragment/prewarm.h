@@ -23,6 +23,9 @@ typedef struct GhPrewarm
 	BlockNumber first;			/* the block to begin with; then, the one to go on with */
 	BlockNumber most_blocks;	/* to look at */
 	uint64		most_pages;		/* to be on the device */
+	/* of a table whose pages are divided among several devices (device.h): */
+	int			ndevices;		/* how many; 0 or 1: they are not */
+	int			turn;			/* which of them this one is */
 	/* set by the load */
 	uint64		pages;			/* of those blocks that are on the device */
 	uint64		brought;		/* of these, that were not there before */

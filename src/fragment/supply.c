@@ -572,14 +572,23 @@ gh_supply_page(GhSupply *supply)
 	return !supply->failed;
 }
 
+/* The request that is not full is on its way, too: no more pages come before the flush. */
+void
+gh_supply_submit_last(GhSupply *supply)
+{
+	GhSupplyRequest *request = &supply->requests[supply->current];
+
+	if (!supply->failed && request->request.npages > 0 && !request->submitted)
+		submit(supply, request);
+}
+
 /* Ends all requests, the one that is not full, too.  False: the supply has failed. */
 bool
 gh_supply_flush(GhSupply *supply)
 {
 	bool		again = true;
 
-	if (!supply->failed && supply->requests[supply->current].request.npages > 0)
-		submit(supply, &supply->requests[supply->current]);
+	gh_supply_submit_last(supply);
 	while (again)
 	{
 		again = false;
@@ -646,29 +655,6 @@ void
 gh_supply_done(GhSupply *supply, GhSupplyRequest *request)
 {
 	release_pins(request);
-}
-
-/* The blocks of all requests that are not done, in the order in which they were supplied; how many. */
-uint32
-gh_supply_blocks(const GhSupply *supply, BlockNumber **blocks)
-{
-	uint32		n = 0;
-
-	for (int i = 0; i < GH_SUPPLY_REQUESTS; i++)
-		n += supply->requests[i].nall;
-	/* the caller may have one run more */
-	*blocks = MemoryContextAlloc(supply->context, sizeof(BlockNumber) * (n + supply->pages->run + 1));
-	n = 0;
-	/* the one that is filled is the newest, and the next one the oldest; or else that is the oldest itself */
-	for (int i = supply->requests[supply->current].submitted ? 0 : 1, last = i + GH_SUPPLY_REQUESTS; i < last; i++)
-	{
-		const GhSupplyRequest *request = &supply->requests[(supply->current + i) % GH_SUPPLY_REQUESTS];
-
-		for (uint32 p = 0; p < request->request.npages; p++)
-			for (uint32 k = 0; k < Max(request->pages[p].run, 1); k++)
-				(*blocks)[n++] = request->blocks[p] + k;
-	}
-	return n;
 }
 
 /* Nobody asks for the rows of a request, but if it is done its pages may be used. */

@@ -97,6 +97,7 @@ typedef struct GhSupply
 	bool		turned;			/* to other pages, that it has not begun to supply */
 	bool		pins;			/* the device reads pages of the pool in place; may change with the first page */
 	int			device;			/* of the engine */
+	int			nsupplies;		/* among which the pages are divided; 0: it has all */
 	GhResident *resident;		/* the relation's pages that stay there; NULL: none do */
 	GhResidentPlace found;		/* of the block that was looked up last */
 	bool		timing;
@@ -133,6 +134,7 @@ extern void gh_supply_open_pages(GhSupply *supply, bool hints);
 extern void gh_supply_turn_to(GhSupply *supply, GhPages *pages);
 extern void gh_supply_close_pages(GhSupply *supply);
 extern bool gh_supply_page(GhSupply *supply);
+extern void gh_supply_submit_last(GhSupply *supply);
 extern bool gh_supply_flush(GhSupply *supply);
 extern bool gh_supply_unmatched(GhSupply *supply, uint32 step, uint64 nrows);
 extern void gh_supply_times(const GhSupply *supply, uint64 *queue_ns, uint64 *device_ns);
@@ -160,6 +162,7 @@ gh_supply_most_pages(const GhSupply *supply)
 extern void gh_supply_open_resident(GhSupply *supply);
 extern void gh_supply_close_resident(GhSupply *supply);
 extern void gh_supply_leave_resident(GhSupply *supply);
+extern uint32 gh_supply_has_blocks(GhSupply *supply, BlockNumber block);
 extern GhResidentOffer gh_supply_offer_page(GhSupply *supply, bool in_place, GhResidentNote *note);
 extern void gh_supply_publish(GhSupply *supply, GhSupplyRequest *request);
 extern void gh_supply_put_resident(GhSupply *supply, GhSupplyRequest *request, const GhResidentPlace *at, uint32 run,
@@ -197,6 +200,7 @@ extern void gh_supply_give_back(GhSupply *supply, const GhSupplyRequest *request
 extern bool gh_supply_asks(const GhSupplyRequest *request, uint32 page, OffsetNumber line);
 extern uint32 gh_supply_listed(const GhSupplyRequest *request, uint32 page);
 extern BlockNumber gh_supply_block(const GhSupplyRequest *request, uint32 page);
+extern uint32 gh_supply_blocks(const GhSupply *supply, BlockNumber **blocks);
 extern bool gh_supply_is_visible(GhSupply *supply, Buffer buffer, BlockNumber block, OffsetNumber line);
 extern bool gh_supply_has_tuple(Buffer buffer, OffsetNumber line);
 
@@ -223,6 +227,5 @@ extern void gh_device_options(const GhEngine *engine, int device, GhPipelineOpti
 extern bool gh_supply_has_room(const GhSupply *supply);
 extern GhSupplyRequest *gh_supply_next(GhSupply *supply);
 extern void gh_supply_done(GhSupply *supply, GhSupplyRequest *request);
-extern uint32 gh_supply_blocks(const GhSupply *supply, BlockNumber **blocks);
 
 #endif							/* GPUHASH_SUPPLY_H */

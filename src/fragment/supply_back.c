@@ -48,6 +48,29 @@ gh_supply_block(const GhSupplyRequest *request, uint32 page)
 	return request->blocks[listed] + (page - request->firsts[listed]);
 }
 
+/* The blocks of all requests that are not done, in the order in which they were supplied; how many. */
+uint32
+gh_supply_blocks(const GhSupply *supply, BlockNumber **blocks)
+{
+	uint32		n = 0;
+
+	for (int i = 0; i < GH_SUPPLY_REQUESTS; i++)
+		n += supply->requests[i].nall;
+	/* the caller may have one run more */
+	*blocks = MemoryContextAlloc(supply->context, sizeof(BlockNumber) * (n + supply->pages->run + 1));
+	n = 0;
+	/* the one that is filled is the newest, and the next one the oldest; or else that is the oldest itself */
+	for (int i = supply->requests[supply->current].submitted ? 0 : 1, last = i + GH_SUPPLY_REQUESTS; i < last; i++)
+	{
+		const GhSupplyRequest *request = &supply->requests[(supply->current + i) % GH_SUPPLY_REQUESTS];
+
+		for (uint32 p = 0; p < request->request.npages; p++)
+			for (uint32 k = 0; k < Max(request->pages[p].run, 1); k++)
+				(*blocks)[n++] = request->blocks[p] + k;
+	}
+	return n;
+}
+
 /*
  * Whether the line was asked for, by the page as it was supplied: lines of a page that was copied may have got other
  * tuples since.  Of a page that is on the device that cannot be seen here: which lines are tuples is to be seen in the

@@ -51,13 +51,14 @@
 /* Pages that this process's supplies may have pinned at a time. */
 static uint32 pins_of_process = 0;
 
-/* Pages of a request, if they are pinned. */
+/* Pages of a request, if they are pinned.  Of supplies among which pages are divided each has a part of the process's share. */
 static uint32
-pinned_room(void)
+pinned_room(const GhSupply *supply)
 {
 	uint32		allowed = (uint32) (NBuffers / (MaxBackends + NUM_AUXILIARY_PROCS));
+	uint32		left = allowed > pins_of_process ? allowed - pins_of_process : 0;
 
-	return allowed > pins_of_process ? Min((allowed - pins_of_process) / GH_SUPPLY_REQUESTS, GH_SUPPLY_PINNED) : 0;
+	return Min(Min(left, allowed / (uint32) Max(supply->nsupplies, 1)) / GH_SUPPLY_REQUESTS, GH_SUPPLY_PINNED);
 }
 
 /* Whether pages may stay where they are; the supply's pages are set. */
@@ -65,7 +66,7 @@ bool
 gh_supply_may_pin(const GhSupply *supply, int device)
 {
 	return supply->engine->reads_pool != NULL && supply->engine->reads_pool(device) &&
-		!RelationUsesLocalBuffers(supply->pages->relation) && pinned_room() >= GH_SUPPLY_MIN;
+		!RelationUsesLocalBuffers(supply->pages->relation) && pinned_room(supply) >= GH_SUPPLY_MIN;
 }
 
 static Size
@@ -101,11 +102,11 @@ lay_out(GhSupply *supply, GhSupplyRequest *request, char *buffer)
 static bool
 expects_few(const GhSupply *supply)
 {
-	BlockNumber nblocks = supply->pages->nblocks;
+	BlockNumber nblocks = supply->pages->nblocks / Max(supply->nsupplies, 1);
 
 	if (supply->resident == NULL || supply->lists || nblocks == 0)
 		return false;
-	return (double) (nblocks - gh_resident_expected(supply->resident)) / nblocks *
+	return (double) (nblocks - Min(gh_resident_expected(supply->resident), nblocks)) / nblocks *
 		Min(nblocks, gh_supply_most_pages(supply)) < GH_SUPPLY_FEW;
 }
 
@@ -114,9 +115,9 @@ static void
 choose_room(GhSupply *supply)
 {
 	/* others may have begun since */
-	if (supply->pins && pinned_room() < GH_SUPPLY_MIN)
+	if (supply->pins && pinned_room(supply) < GH_SUPPLY_MIN)
 		supply->pins = supply->pages->tuples_unread = supply->pages->tells_pooled = false;
-	supply->room = supply->pins ? pinned_room() : GH_SUPPLY_COPIED;
+	supply->room = supply->pins ? pinned_room(supply) : GH_SUPPLY_COPIED;
 	if (supply->lists)
 		supply->room = Min(supply->room, GH_SUPPLY_LISTED);
 	if (expects_few(supply))

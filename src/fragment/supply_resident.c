@@ -10,17 +10,23 @@
 #include "service/service.h"
 #include "fragment/supply.h"
 
-/* GhPages.has_blocks: as many as the request that is filled has room for, whatever lines they have. */
-static uint32
-has_blocks(void *arg, BlockNumber block)
+/* How many blocks from that one on are on the device; as many as the request that is filled has room for, whatever lines they have. */
+uint32
+gh_supply_has_blocks(GhSupply *supply, BlockNumber block)
 {
-	GhSupply   *supply = arg;
 	const GhSupplyRequest *request = &supply->requests[supply->current];
 	uint32		left = Max(supply->lines_room, request->nlines) - request->nlines;
 	uint32		most = Min(left / MaxHeapTuplesPerPage, gh_supply_most_pages(supply) - request->nall);
 
 	/* before buffers are taken it is not known; a request has room for one page at least */
-	return gh_resident_find(supply->resident, block, Max(most, 1), &supply->found);
+	return supply->resident == NULL ? 0 : gh_resident_find(supply->resident, block, Max(most, 1), &supply->found);
+}
+
+/* GhPages.has_blocks */
+static uint32
+has_blocks(void *arg, BlockNumber block)
+{
+	return gh_supply_has_blocks(arg, block);
 }
 
 /* Before the first page is read; the snapshot is held. */

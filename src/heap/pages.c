@@ -384,7 +384,8 @@ gh_pages_read_block(GhPages *pages, BlockNumber block)
 {
 	gh_pages_leave(pages);
 	CHECK_FOR_INTERRUPTS();
-	pages->all_visible = pages->by_headers = pages->elsewhere = false;
+	pages->all_visible = pages->by_headers = pages->elsewhere = pages->visible_now = false;
+	pages->was_read = pages->strategy != NULL;
 	pages->run = 1;
 	pages->block = block;
 	pages->maker->prepare(pages);

@@ -145,6 +145,26 @@ gh_service_choose_device(void)
 	return best;
 }
 
+/*
+ * Devices for the pages of a table, `most` at most: how many.  They are the same ones each time, and in the same order; if none
+ * but those that are ready are wanted, as long as these are the same ones.  Other tables begin with others.
+ */
+int
+gh_service_choose_devices(Oid table, bool ready, int most, int *devices)
+{
+	uint32		count = gh_service->devices;
+	int			n = 0;
+
+	for (uint32 i = 0; i < count && n < most; i++)
+	{
+		uint32		device = (table % count + i) % count;
+
+		if (!ready || gh_device_is_ready(&gh_service->device[device]))
+			devices[n++] = (int) device;
+	}
+	return n;
+}
+
 static GhStatus
 service_device_count(int *count, GhError *error)
 {

@@ -205,6 +205,7 @@ extern void gh_service_watch(void);
 extern void gh_service_wake_watcher(void);
 /* The device with most memory left, for GhTableOptions.device; -1: none is ready. */
 extern int	gh_service_choose_device(void);
+extern int	gh_service_choose_devices(Oid table, bool ready, int most, int *devices);
 
 /* ---- slots.c: the transfer area ---- */
 

@@ -53,6 +53,33 @@ gh_resident_key(GhResidentKey *key, Relation relation, int device)
 	key->number = gh_relation_number(relation);
 }
 
+/* Pages of the relation that are on a device; -1: none is ready. */
+static double
+pages_on(Relation relation, int device)
+{
+	GhResidentKey key;
+
+	if (device < 0)
+		return 0;
+	gh_resident_key(&key, relation, device);
+	return (double) gh_resident_file_pages(&key, RelationGetRelid(relation));
+}
+
+/* Likewise on all that are ready: a page is on one of them, as a rule. */
+static double
+pages_on_all(Relation relation)
+{
+	double		pages = 0;
+	bool		ready;
+
+	for (int device = 0; device < gh_service_devices(); device++)
+	{
+		(void) gh_service_worker_of(device, &ready);
+		pages += pages_on(relation, ready ? device : -1);
+	}
+	return pages;
+}
+
 /*
  * About what share of so many pages a scan would have no need to read, from 0 to 1: for costs.  Of the pages that are on the
  * device which a scan would be given now, no more count than VACUUM has found all-visible.
@@ -61,13 +88,12 @@ double
 gh_resident_share(Relation relation, BlockNumber npages)
 {
 	double		visible = relation->rd_rel->relallvisible;
-	GhResidentKey key;
-	int			device;
+	double		there;
 
-	if (npages == 0 || visible <= 0 || !gh_resident_allowed(relation) || (device = gh_service_choose_device()) < 0)
+	if (npages == 0 || visible <= 0 || !gh_resident_allowed(relation))
 		return 0;
-	gh_resident_key(&key, relation, device);
-	return Min(Min((double) gh_resident_file_pages(&key, RelationGetRelid(relation)), visible) / npages, 1);
+	there = gh_devices_per_query > 1 ? pages_on_all(relation) : pages_on(relation, gh_service_choose_device());
+	return Min(Min(there, visible) / npages, 1);
 }
 
 /* About how many of the relation's blocks the use will find, by the map's bits as they are now. */

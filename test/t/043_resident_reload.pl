@@ -439,40 +439,50 @@ like($service->settle, $GpuHash::Service::CLEAN, 'all was given back');
 
 # ----------------------------------------------------------------------- two devices
 
-undef $service;
-$service = GpuHash::Service->new(conf => [@GpuHash::Resident::CONF, 'gpuhash.reload_resident = on'], devices => 2);
-$server = $service->server;
-begin_sessions();
-for my $table ('a', 'b')
+# Tables that are on one of two devices, or divided between them, are so again.
+sub two_devices
 {
-	make_table($table, 1000);
-	GpuHash::Resident::warm($session, $table);
-}
-my $BY_DEVICE = 'SELECT relation, device, resident FROM gpuhash_resident ORDER BY 1, 2';
-my $by_device = well($session, $BY_DEVICE);
-note($by_device);
-settle();
-{
-	local $ENV{GPUHASH_FAULT_DEVICES} = 2;
-	restart('fast');
-}
-await('pages are on the device where they were', sub { well($session, $BY_DEVICE) eq $by_device }) or diag("$by_device\n", well($session, $BY_DEVICE));
-settle();
-for my $device (0, 1)
-{
-	my %workers = $service->workers;
-	kill 'TERM', $workers{$device};
-	for (1 .. 500) { last if !GpuHash::Server::runs($workers{$device}); sleep 0.02 }
-	ok($service->wait_ready, "the worker of device $device is another one");
-	await('and its pages are there again', sub { well($session, $BY_DEVICE) eq $by_device }) or diag("$by_device\n", well($session, $BY_DEVICE));
+	my ($divided) = @_;
+	undef $service;
+	$service = GpuHash::Service->new(conf => [@GpuHash::Resident::CONF, 'gpuhash.reload_resident = on', "gpuhash.devices_per_query = $divided"], devices => 2);
+	$server = $service->server;
+	begin_sessions();
+	for my $table ('a', 'b')
+	{
+		make_table($table, 1000);
+		GpuHash::Resident::warm($session, $table);
+	}
+	my $by_table = 'SELECT relation, device, resident FROM gpuhash_resident ORDER BY 1, 2';
+	my $before = well($session, $by_table);
+	is(scalar(() = $before =~ /\|[1-9]\d*$/mg), 2 * $divided, "tables are on $divided devices each") or diag($before);
 	settle();
+	{
+		local $ENV{GPUHASH_FAULT_DEVICES} = 2;
+		restart('fast');
+	}
+	await('pages are on the device where they were', sub { well($session, $by_table) eq $before }) or diag("$before\n", well($session, $by_table));
+	settle();
+	for my $device (0, 1)
+	{
+		my %workers = $service->workers;
+		kill 'TERM', $workers{$device};
+		for (1 .. 500) { last if !GpuHash::Server::runs($workers{$device}); sleep 0.02 }
+		ok($service->wait_ready, "the worker of device $device is another one");
+		await('and its pages are there again', sub { well($session, $by_table) eq $before }) or diag("$before\n", well($session, $by_table));
+		settle();
+	}
+	# all of them: with two devices for a query, none has those of the other one
+	my $pages = well($session, "SELECT pg_relation_size('a') / 8192");
+	like(well($session, 'EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT count(*), sum(n) FROM a'), qr/Resident Pages: $pages\b/, 'and all are found') if $divided > 1;
+	$log .= $server->log;
+	end_sessions();
+	like($service->settle, $GpuHash::Service::CLEAN, 'all was given back');
+	return;
 }
-$log .= $server->log;
+two_devices($_) for 1, 2;
 
 note("$compared answers were compared, $used pages of them were on the device before");
 cmp_ok($used, '>', 1000, 'pages were used that were on the device');
-end_sessions();
-like($service->settle, $GpuHash::Service::CLEAN, 'all was given back');
 # the crash is ours
 unlike($log =~ s/.*gpuhash worker.* was terminated by signal 9.*//r, qr/PANIC|TRAP|terminated by signal|leak/, 'a clean log');
 done_testing();
