@@ -1,8 +1,8 @@
 # Random queries for rows of tables and of joins, offloaded and not, give the same rows.
 #
-#	GPUHASH_RANDOM_QUERIES		how many queries (500); others of GpuHash::RandomRun
+#	GPUHASH_RANDOM_QUERIES		how many queries (600); others of GpuHash::RandomRun
 #	GPUHASH_WITH				what does the work (all): device: the service's, the stand-in for it (test/fault) unless
-#								GPUHASH_STAND_IN is "no"; session: one that the session itself opens, the stand-in; cpu
+#								GPUHASH_STAND_IN is "no"; devices: two of these; session: one that the session itself opens, the stand-in; cpu
 #
 # Rows are compared as text: as bags, or in their order where the query tells it.  An error must be one
 # both ways, but PostgreSQL's may stay away: of conditions that cost the same, those that cannot
@@ -91,6 +91,7 @@ sub compare
 	$count->{bushy}++ if $plan =~ /GpuHashRows/ && GpuHash::RandomPairs::is_bushy($plan);
 	$count->{unnested}++ if GpuHash::RandomPairs::is_unnested($answer->{plan});
 	$count->{pairs}++ if $plan =~ /GpuHashRows/ && GpuHash::RandomPairs::is_read($plan);
+	$count->{divided}++ if GpuHash::RandomRun::is_divided($answer->{shown});
 	if ($answer->{shown} =~ /GpuHashRows/)
 	{
 		$count->{shown}++;
@@ -110,7 +111,7 @@ sub run
 	$run->start(%options);
 	$run->{server}->query(GpuHash::RandomRows::prepare() . join '', map { GpuHash::RandomTables::own($_) } 0 .. $run->{jobs} - 1);
 	my $sum = $run->all(sub { return compare($run, @_) });
-	$sum->{$_} //= 0 for qw(compared errors fewer_errors offloaded held offloaded_held fetched offloaded_fetched joins outer_joins outer_rows pairs bushy unnested parallel rows shown first by_device scans device_scans);
+	$sum->{$_} //= 0 for qw(compared errors fewer_errors offloaded held offloaded_held fetched offloaded_fetched joins outer_joins outer_rows pairs bushy unnested parallel rows shown first by_device scans device_scans divided);
 	my $wrong = @{ $sum->{wrong} };
 	note(sprintf '%d right, %d wrong: queries compared with %s, seed %d, %d jobs; %d offloaded, %d of them in parallel, %d of joins; %d with groups in place of subqueries; %d errors, %d only without; %d rows in all, %d changes of another session, %.0f s',
 		$sum->{compared} - $wrong, $wrong, $name, $run->{seed}, $run->{jobs}, @$sum{qw(offloaded parallel joins unnested errors fewer_errors rows changes seconds)});
@@ -120,6 +121,7 @@ sub run
 	cmp_ok($sum->{unnested}, '>', 0, 'some had groups in place of subqueries') if $sum->{compared} >= 300;
 	cmp_ok($sum->{errors}, '<', 0.2 * $sum->{compared}, 'most had no error');
 	cmp_ok($sum->{fewer_errors}, '<=', 2 + 0.02 * $sum->{compared}, 'few had none where PostgreSQL has one');
+	cmp_ok($sum->{divided}, '>', 0, 'some were done by several devices') if $name eq 'devices';
 	return if $name ne 'device';
 	cmp_ok($sum->{outer_joins}, '>', 0.05 * $sum->{compared}, 'some had right or full joins');
 	cmp_ok($sum->{offloaded_held}, '>', 0.25 * $sum->{held}, 'many of what a device can do were offloaded');
@@ -134,14 +136,15 @@ sub run
 	return;
 }
 
-my %WEIGHT = (device => 14, session => 3, cpu => 3);
-my $parts = $ENV{GPUHASH_WITH} // 'device session cpu';
+my %WEIGHT = (device => 14, devices => 5, session => 3, cpu => 3);
+my $parts = $ENV{GPUHASH_WITH} // 'device devices session cpu';
 my $all = 0;
 $all += $WEIGHT{$_} for split ' ', $parts;
-my $queries = $ENV{GPUHASH_RANDOM_QUERIES} || 500;
+my $queries = $ENV{GPUHASH_RANDOM_QUERIES} || 600;
 delete $ENV{GPUHASH_RANDOM_QUERIES};
 my %queries = map { $_ => int($queries * $WEIGHT{$_} / $all) } split ' ', $parts;
 run('device', $queries{device}, device => 1) if $queries{device};
+run('devices', $queries{devices}, device => 1, devices => 2) if $queries{devices};
 if ($queries{session})
 {
 	my $fault = ($ENV{GPUHASH_STAND_IN} || '') eq 'no' ? undef : GpuHash::Fault->new;

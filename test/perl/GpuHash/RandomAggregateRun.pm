@@ -1,7 +1,7 @@
 # GpuHash::RandomAggregateRun: random aggregations, offloaded and not, give the same groups.
 #
-#	GpuHash::RandomAggregateRun::test(queries => 500, device => 1);
-#				device: with the service and engine = cuda
+#	GpuHash::RandomAggregateRun::test(queries => 500, device => 1, devices => 2);
+#				device: with the service and engine = cuda; devices: that each query's pages are divided among
 #
 # On a device floats are added in an order of their own.  How often it has done all of a query's
 # aggregates is seen from some, which are run once more under EXPLAIN ANALYZE.
@@ -112,6 +112,7 @@ sub compare
 	$count->{pairs_by_device}++ if GpuHash::RandomPairs::is_read($answer->{shown}) && done_by_device($answer->{shown});
 	$count->{by_device}++ if done_by_device($answer->{shown}) && !$query->{outer};
 	$count->{outer_by_device}++ if GpuHash::RandomOuter::is_read($answer->{shown}) && done_by_device($answer->{shown});
+	$count->{divided}++ if GpuHash::RandomRun::is_divided($answer->{shown});
 	$count->{in_order}++ if $query->{in_order};
 	$count->{rows} += () = $answer->{want} =~ /^/mg;
 	return;
@@ -122,14 +123,16 @@ sub test
 	my (%options) = @_;
 	$device = $options{device};
 	$run = GpuHash::RandomRun->new(queries => $options{queries});
-	$run->start(device => $device);
+	$run->start(device => $device, devices => $options{devices});
 	my $sum = $run->all(\&compare);
-	$sum->{$_} //= 0 for qw(compared errors other_errors fewer_errors offloaded parallel joins outer_joins pairs bushy distinct select_distinct sets sets_by_device unnested small in_order rows shown by_device outer_by_device pairs_by_device bushy_by_device);
+	$sum->{$_} //= 0 for qw(compared errors other_errors fewer_errors offloaded parallel joins outer_joins pairs bushy distinct select_distinct sets sets_by_device unnested small in_order rows shown by_device outer_by_device pairs_by_device bushy_by_device divided);
 	my $wrong = @{ $sum->{wrong} };
 	note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; %d offloaded, %d of them in parallel, %d of joins, %d whose last is a right or full one, %d with further conditions, %d with joins inside, %d with DISTINCT in aggregates, %d with SELECT DISTINCT, %d with grouping sets, %d with groups in place of subqueries; %d with little memory, %d with floats in order; %d errors, %d of them others, %d of them none; %d rows in all, %d changes of another session, %.0f s',
 		$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(offloaded parallel joins outer_joins pairs bushy distinct select_distinct sets unnested small in_order errors other_errors fewer_errors rows changes seconds)});
 	note("$sum->{by_device} of $sum->{shown} were done by the device to their end, $sum->{outer_by_device} of right and full joins, $sum->{pairs_by_device} of joins with further conditions, $sum->{sets_by_device} with grouping sets, and $sum->{bushy_by_device} with joins inside") if $device;
 	$run->check($sum);
+	note("$sum->{divided} by several devices") if $options{devices};
+	cmp_ok($sum->{divided}, '>', 0.1 * $sum->{shown}, 'some were done by several devices') if $options{devices};
 	cmp_ok($sum->{offloaded}, '>', 0.7 * $sum->{compared}, 'most queries were offloaded');
 	cmp_ok($sum->{parallel}, '>', 0.02 * $sum->{compared}, 'some of them in parallel');
 	cmp_ok($sum->{joins}, '>', 0.1 * $sum->{compared}, 'some of them of joins');

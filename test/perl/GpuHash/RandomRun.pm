@@ -7,7 +7,8 @@
 #	GPUHASH_RANDOM_SETTINGS		SQL that is run before every query (GpuHash::RandomTables)
 #
 #	my $run = GpuHash::RandomRun->new(queries => 500)
-#	$run->start(conf => [...], device => 1)	a server with the tables; device: with the service and engine = cuda
+#	$run->start(conf => [...], device => 1, devices => 2)	a server with the tables; device: with the service and engine = cuda;
+#									devices: that each query's pages are divided among
 #	my $sum = $run->all($compare)		the queries: a hash with the counts
 #	$run->{server}, {service}, {seed}, {schema}
 #
@@ -50,7 +51,9 @@ sub start
 	if ($options{device})
 	{
 		# as many buffers as participants at work, some with several scans, and pages that may stay where they are
-		$self->{service} = GpuHash::Service->new(conf => [@conf, 'enable_material = on', 'shared_buffers = 256MB', 'gpuhash.shared_memory = ' . (256 + $jobs * 64) . 'MB']);
+		my $devices = $options{devices} // 1;
+		push @conf, "gpuhash.devices_per_query = $devices" if $devices > 1;
+		$self->{service} = GpuHash::Service->new(devices => $devices, conf => [@conf, 'enable_material = on', 'shared_buffers = 256MB', 'gpuhash.shared_memory = ' . (256 + $jobs * 64) . 'MB']);
 		die 'the service is not ready' if !$self->{service}->wait_ready;
 		$self->{server} = $self->{service}->server;
 		# the device does pages
@@ -66,6 +69,9 @@ sub start
 # ------------------------------------------------------------- comparison
 
 sub sqlstate { my ($message) = @_; return $message =~ /ERROR:\s+(\w{5}):/ ? $1 : '' }
+
+# Whether its pages were divided among several devices, by that.
+sub is_divided { my ($shown) = @_; return $shown =~ /^ *Devices: \d/m }
 
 # Whether to run a query once more under EXPLAIN ANALYZE: of very many, fewer will do.
 sub shown { my ($self) = @_; return rand() < ($self->{queries} > 5000 ? 0.1 : 0.3) }
