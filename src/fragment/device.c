@@ -109,6 +109,7 @@ choose_engine(GhFragment *fragment)
 										   &device->why_not);
 	if (device->engine == NULL)
 		return false;
+	gh_shared_groups_choose_device(fragment, &device->number);
 	gh_device_set_choose(fragment);
 	return true;
 }

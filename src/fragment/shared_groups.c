@@ -125,6 +125,29 @@ gh_shared_groups_apply(const GhFragment *fragment)
 		fragment->counts.pages == 0 && fragment->counts.back == 0;
 }
 
+/*
+ * Of a node that may share, the device becomes that on which nodes of the query have their groups, if there is one: which of several has
+ * most memory left may have changed since.
+ */
+void
+gh_shared_groups_choose_device(const GhFragment *fragment, int *device)
+{
+	dlist_iter	iter;
+
+	if (!gh_shared_groups_apply(fragment))
+		return;
+	dlist_foreach(iter, &all_groups)
+	{
+		const GhSharedGroups *groups = dlist_container(GhSharedGroups, node, iter.cur);
+
+		if (groups->estate == fragment->css.ss.ps.state && groups->engine == fragment->device->engine && groups->offered)
+		{
+			*device = groups->device;
+			return;
+		}
+	}
+}
+
 /* -------------------------------------------------------------------------- their life */
 
 /* The supply does not have the pipeline any more; its levels are gone before. */

@@ -13,6 +13,7 @@
 typedef struct GhSharedGroups GhSharedGroups;
 
 extern bool gh_shared_groups_apply(const GhFragment *fragment);
+extern void gh_shared_groups_choose_device(const GhFragment *fragment, int *device);
 extern bool gh_shared_groups_are_there(GhFragment *fragment, const GhPipelineOptions *options);
 extern bool gh_shared_groups_begin(GhFragment *fragment, GhSupply *supply, const GhPipelineOptions *options,
 								   bool *there);
