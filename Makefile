@@ -175,6 +175,11 @@ endif
 # PGXS's own ends with the first suite that fails.
 NO_INSTALLCHECK = yes
 
+# PGXS sets it by itself, but not that of a PostgreSQL which was built in its own source folder.
+ifneq ($(top),.)
+VPATH = $(top)
+endif
+
 include $(PGXS)
 
 .PHONY: installcheck
