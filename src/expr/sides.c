@@ -75,10 +75,9 @@ sides_joined(const GhAggregateSpec *spec, const GhSide *a, const GhSide *b)
 		case GH_AGGREGATE_MAX:
 			joined.sum = DirectFunctionCall2(numeric_larger, a->sum, b->sum);
 			break;
-		case GH_AGGREGATE_MOMENTS:
-			joined.squares = DirectFunctionCall2(numeric_add, a->squares, b->squares);
-			/* FALLTHROUGH */
 		default:
+			if (spec->aggregate.kind == GH_AGGREGATE_MOMENTS)
+				joined.squares = DirectFunctionCall2(numeric_add, a->squares, b->squares);
 			joined.sum = DirectFunctionCall2(numeric_add, a->sum, b->sum);
 			break;
 	}

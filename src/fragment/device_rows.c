@@ -21,6 +21,7 @@
 #include "miscadmin.h"
 #include "utils/rel.h"
 
+#include "compat.h"
 #include "expr/translate.h"
 #include "fragment/inner_side.h"
 
@@ -80,7 +81,7 @@ bool
 gh_device_scan_has_row(PlanState *scan, bool accepted)
 {
 	Relation	relation = ((ScanState *) scan)->ss_currentRelation;
-	TableScanDesc desc = table_beginscan(relation, scan->state->es_snapshot, 0, NULL);
+	TableScanDesc desc = gh_beginscan((ScanState *) scan);
 	TupleTableSlot *slot = table_slot_create(relation, NULL);
 	bool		found = false;
 

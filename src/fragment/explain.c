@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
 #include "fragment/device.h"
 #include "fragment/explain.h"
 #include "fragment/fragment.h"
@@ -62,7 +63,7 @@ gh_explain_other_times(const GhFragmentCounts *counts, const PlanState *ps, Expl
 	double		counted = ms_of(counts->build_time) + ms_of(counts->source_time) + ms_of(counts->wait_time) +
 		ms_of(counts->evaluate_time) + ms_of(counts->merge_time);
 
-	gh_explain_time("Emit Time", Max(ps->instrument->total * 1000.0 - counted, 0.0), es);
+	gh_explain_time("Emit Time", Max(gh_node_ms(ps->instrument) - counted, 0.0), es);
 	gh_explain_time("Queue Time", counts->queue_ns / 1e6, es);
 	gh_explain_time("Kernel Time", counts->kernel_ns / 1e6, es);
 }

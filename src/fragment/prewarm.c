@@ -23,6 +23,7 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
+#include "compat.h"
 #include "expr/translate.h"
 #include "fragment/device.h"
 #include "fragment/prewarm.h"
@@ -149,7 +150,7 @@ load_in_context(Relation relation, GhPrewarm *load)
 {
 	Snapshot	snapshot = GetActiveSnapshot();
 	TableScanDesc scan = load->unasked ? gh_begin_scan_aside(relation, snapshot, load->first) :
-		table_beginscan(relation, snapshot, 0, NULL);
+		gh_beginscan_of(relation, snapshot);
 	/* which the context's end gives back */
 	GhSupply   *supply = palloc0(sizeof(GhSupply));
 	GhPages		pages;

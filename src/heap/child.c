@@ -15,6 +15,7 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
+#include "compat.h"
 #include "gpuhash.h"
 #include "heap/pages.h"
 
@@ -73,8 +74,7 @@ gh_pages_begin(GhPages *pages, PlanState *child)
 	MemoryContext saved = MemoryContextSwitchTo(node->ps.state->es_query_cxt);
 
 	if (node->ss_currentScanDesc == NULL)
-		node->ss_currentScanDesc = table_beginscan(node->ss_currentRelation,
-												   node->ps.state->es_snapshot, 0, NULL);
+		node->ss_currentScanDesc = gh_beginscan(node);
 	MemoryContextSwitchTo(saved);
 	/* asked for each page */
 	if (pages->source != node->ss_currentScanDesc || !gh_pages_have_begun(pages))

@@ -31,7 +31,7 @@ next_shared_block(HeapScanDesc scan, bool first)
 	ParallelBlockTableScanDesc shared = (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
 
 	if (first)
-		table_block_parallelscan_startblock_init(scan->rs_base.rs_rd, scan->rs_parallelworkerdata, shared);
+		gh_parallelscan_init(scan->rs_base.rs_rd, scan->rs_parallelworkerdata, shared);
 	return table_block_parallelscan_nextpage(scan->rs_base.rs_rd, scan->rs_parallelworkerdata, shared);
 }
 
@@ -230,6 +230,7 @@ gh_named_turn_to(GhPages *named, const GhPages *scan, BlockNumber first, BlockNu
 
 	named->relation = scan->relation;
 	named->snapshot = scan->snapshot;
+	named->read_only = scan->read_only;
 	named->nblocks = scan->nblocks;
 	named->strategy = scan->strategy;
 	blocks->first = first;
@@ -263,6 +264,7 @@ gh_pages_of_scan(GhPages *pages, TableScanDesc scan)
 	pages->source = scan;
 	pages->relation = scan->rs_rd;
 	pages->snapshot = scan->rs_snapshot;
+	pages->read_only = gh_scan_is_read_only(scan);
 	pages->lines = ((HeapScanDesc) scan)->rs_vistuples;
 	pages->tuple.t_tableOid = RelationGetRelid(scan->rs_rd);
 	look_at_scan(pages);

@@ -96,7 +96,7 @@ likely_buffer(Relation relation, BlockNumber block, bool ring)
 {
 	Buffer		buffer;
 	BufferDesc *desc;
-	uint32		state;
+	GhBufferState state;
 
 	if (hints == NULL)
 		return InvalidBuffer;
@@ -104,7 +104,7 @@ likely_buffer(Relation relation, BlockNumber block, bool ring)
 	if (buffer == InvalidBuffer)
 		return InvalidBuffer;
 	desc = GetBufferDescriptor(buffer - 1);
-	state = pg_atomic_read_u32(&desc->state);
+	state = gh_buffer_state(desc);
 	return (state & BM_VALID) != 0 &&
 		BUF_STATE_GET_USAGECOUNT(state) >= (ring ? GH_HINT_RING_USES : GH_HINT_USES) &&
 		desc->tag.blockNum == block ? buffer : InvalidBuffer;
@@ -131,7 +131,8 @@ gh_hint_fetch_header(Relation relation, BlockNumber block)
 /*
  * The LSN of the block's page, if it is where it was last; false: it is not known, or somebody changes the page just now.
  * It is not pinned, which is most of what a look at a page takes: its share lock keeps out who would change it, and its
- * buffer's header lock who would put another page there.
+ * buffer's header lock who would put another page there.  From 19 on there is no share lock without a pin.  So somebody may
+ * begin to change the page while its LSN is read, and it is the LSN from before or from after: ../store/README, rule 3.
  */
 bool
 gh_hint_lsn(Relation relation, BlockNumber block, XLogRecPtr *lsn)
@@ -139,21 +140,21 @@ gh_hint_lsn(Relation relation, BlockNumber block, XLogRecPtr *lsn)
 	Buffer		buffer = hints == NULL ? InvalidBuffer : known_buffer(relation, block);
 	BufferDesc *desc;
 	BufferTag	tag;
-	uint32		state;
+	GhBufferState state;
 	bool		there;
 
 	if (buffer == InvalidBuffer)
 		return false;
 	desc = GetBufferDescriptor(buffer - 1);
-	if (!LWLockConditionalAcquire(BufferDescriptorGetContentLock(desc), LW_SHARED))
+	if (!gh_try_share_page(desc))
 		return false;
 	gh_init_buffer_tag(&tag, relation, block);
 	state = LockBufHdr(desc);
-	there = (state & BM_VALID) != 0 && memcmp(&desc->tag, &tag, sizeof(tag)) == 0;
+	there = (state & BM_VALID) != 0 && !gh_page_is_locked(state) && memcmp(&desc->tag, &tag, sizeof(tag)) == 0;
 	if (there)
 		*lsn = PageGetLSN(BufferGetPage(buffer));
-	UnlockBufHdr(desc, state);
-	LWLockRelease(BufferDescriptorGetContentLock(desc));
+	gh_unlock_header(desc, state);
+	gh_end_sharing(desc);
 	return there;
 }
 

@@ -9,6 +9,7 @@
 
 #include "access/htup_details.h"
 #include "access/relscan.h"
+#include "executor/tuptable.h"
 #include "nodes/execnodes.h"
 #include "storage/bufmgr.h"
 #include "utils/snapshot.h"
@@ -73,7 +74,8 @@ struct GhPages
 	BufferAccessStrategy strategy;	/* a ring; NULL: none */
 	bool		shared;			/* blocks are handed out to several processes, each for good */
 	BlockNumber sampled;		/* of a sample: how many blocks it has */
-	Buffer		map;			/* visible.c: a page of the visibility map, pinned, in recovery; or InvalidBuffer */
+	bool		read_only;		/* the query is known to leave the relation as it is; false before 19 */
+	Buffer		map;			/* visible.c: a page of the visibility map, pinned; or InvalidBuffer */
 	HeapTupleData tuple;		/* stored last (gh_pages_store): the slot points to it */
 
 	/* -- pages.c: how they are read */

@@ -137,7 +137,7 @@ gh_pages_prepare_lines(GhPages *pages)
 		return false;
 	page = BufferGetPage(pages->buffer);
 	gh_pages_check_lines(pages);
-	heap_page_prune_opt(pages->relation, pages->buffer);
+	gh_prune_page(pages->relation, pages->buffer, &pages->map, pages->read_only);
 	pin_map(pages);
 	LockBuffer(pages->buffer, BUFFER_LOCK_SHARE);
 	gh_test_old_snapshot(snapshot, pages->relation, page);

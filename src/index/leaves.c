@@ -153,7 +153,7 @@ find_columns(Reader *reader, IndexTuple tuple, Size bytes)
 {
 	char	   *start = (char *) tuple + IndexInfoFindDataOffset(tuple->t_info);
 	const char *end = (char *) tuple + bytes;
-	bits8	   *bits = (bits8 *) ((char *) tuple + sizeof(IndexTupleData));
+	uint8	   *bits = (uint8 *) ((char *) tuple + sizeof(IndexTupleData));
 	Size		offset = 0;
 
 	if (start > end)

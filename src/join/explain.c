@@ -14,6 +14,7 @@
 #include "utils/lsyscache.h"
 #include "utils/ruleutils.h"
 
+#include "compat.h"
 #include "fragment/explain.h"
 #include "join/join.h"
 #include "plan/planning.h"
@@ -126,7 +127,7 @@ show_times(GhJoinState *js, ExplainState *es)
 	double		source = INSTR_TIME_GET_MILLISEC(js->source_time);
 	double		build = INSTR_TIME_GET_MILLISEC(js->build_time);
 	double		wait = INSTR_TIME_GET_MILLISEC(js->wait_time);
-	double		total = js->css.ss.ps.instrument->total * 1000.0;
+	double		total = gh_node_ms(js->css.ss.ps.instrument);
 	double		emit = total - source - build - wait;
 
 	/* the rest is the time of the node above */

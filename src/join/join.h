@@ -680,6 +680,7 @@ extern void gh_join_explain(CustomScanState *node, List *ancestors, ExplainState
 static inline void
 gh_time_start(const GhJoinState *js, instr_time *start)
 {
+	INSTR_TIME_SET_ZERO(*start);
 	if (js->timing)
 		INSTR_TIME_SET_CURRENT(*start);
 }

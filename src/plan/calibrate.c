@@ -26,6 +26,7 @@
 #include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/tuplestore.h"
 
 #include "fragment/costs.h"
 #include "plan/calibrate.h"

@@ -356,8 +356,7 @@ inner_made_once(const GhJoinInputs *inputs, const GhJoinChoice *choice)
 		!inner->parallel_safe || inner->param_info != NULL || inner->pathtype == T_SeqScan ||
 		inner->total_cost < parallel_setup_cost)
 		return NULL;
-	once = create_append_path(inputs->root, inner->parent, list_make1(inner), NIL, NIL, NULL, choice->workers,
-							  true, -1);
+	once = gh_append(inputs->root, inner->parent, list_make1(inner), NIL, choice->workers, true);
 	/* PostgreSQL 15 takes an Append of one child for nothing, and leaves it out: then each process would run that */
 	return once->path.rows < inner->rows ? &once->path : NULL;
 }
@@ -666,7 +665,8 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 
 	if (previous_hook)
 		previous_hook(root, joinrel, outerrel, innerrel, jointype, extra);
-	if (!gh_enabled)
+	/* a join of groups puts these together, too: its target is not that of its rows */
+	if (!gh_enabled || gh_is_grouped(joinrel))
 		return;
 	if (gh_enable_join && !gh_force_offload &&
 		(jointype == JOIN_INNER || jointype == JOIN_LEFT || jointype == JOIN_SEMI || jointype == JOIN_ANTI))

@@ -17,6 +17,7 @@
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 
+#include "compat.h"
 #include "gpuhash.h"
 #include "plan/join_path.h"
 #include "plan/planning.h"
@@ -34,7 +35,7 @@ static bool
 is_unsure(PlannerInfo *root, RelOptInfo *rel)
 {
 	return !IS_SIMPLE_REL(rel) || rel->rtekind != RTE_RELATION ||
-		(list_length(rel->baserestrictinfo) > 1 && !relation_has_unique_index_for(root, rel, NIL, NIL, NIL));
+		(list_length(rel->baserestrictinfo) > 1 && !gh_is_one_row(root, rel));
 }
 
 static bool

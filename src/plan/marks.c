@@ -14,6 +14,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 
+#include "compat.h"
 #include "plan/planning.h"
 
 /* Conversions that make a mark. */
@@ -40,7 +41,7 @@ gh_parallel_divisor(int workers)
 bool
 gh_joins_are_searched_at_random(PlannerInfo *root)
 {
-	return root->join_search_private != NULL;
+	return gh_geqo_runs(root);
 }
 
 /* The share of so many rows that the query is thought to read of them. */

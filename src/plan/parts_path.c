@@ -21,6 +21,7 @@
 #include "parser/parsetree.h"
 #include "utils/rel.h"
 
+#include "compat.h"
 #include "gpuhash.h"
 #include "fragment/parts.h"
 #include "heap/layout.h"
@@ -236,7 +237,7 @@ gh_parts_scan(PlannerInfo *root, RelOptInfo *rel, List *columns, int workers)
 
 	foreach(lc, parts->rels)
 		scans = lappend(scans, scan_part(root, rel, lfirst(lc), columns, workers));
-	path = create_append_path(root, rel, workers > 0 ? NIL : scans, workers > 0 ? scans : NIL, NIL, NULL, workers, false, -1);
+	path = gh_append(root, rel, workers > 0 ? NIL : scans, workers > 0 ? scans : NIL, workers, false);
 	target->exprs = columns;
 	path->path.pathtarget = set_pathtarget_cost_width(root, target);
 	return &path->path;

@@ -51,10 +51,10 @@
 static planner_hook_type previous_hook = NULL;
 
 static PlannedStmt *
-plan_query(Query *query, const char *text, int options, ParamListInfo params)
+plan_query(Query *query, GH_PLANNER_PARAMETERS)
 {
-	return previous_hook != NULL ? previous_hook(query, text, options, params) :
-		standard_planner(query, text, options, params);
+	return previous_hook != NULL ? previous_hook(query, GH_PLANNER_ARGUMENTS) :
+		standard_planner(query, GH_PLANNER_ARGUMENTS);
 }
 
 /*
@@ -63,7 +63,7 @@ plan_query(Query *query, const char *text, int options, ParamListInfo params)
  * costs without end.
  */
 static PlannedStmt *
-plan_loopless(Query *query, const char *text, int options, ParamListInfo params)
+plan_loopless(Query *query, GH_PLANNER_PARAMETERS)
 {
 	const bool	loops = enable_nestloop;
 	PlannedStmt *plan = NULL;
@@ -71,7 +71,7 @@ plan_loopless(Query *query, const char *text, int options, ParamListInfo params)
 	enable_nestloop = false;
 	PG_TRY();
 	{
-		plan = plan_query(query, text, options, params);
+		plan = plan_query(query, GH_PLANNER_ARGUMENTS);
 	}
 	PG_FINALLY();
 	{
@@ -340,14 +340,14 @@ typedef struct Elsewhere
 } Elsewhere;
 
 static Choice
-make_choice(Query *query, const char *text, int options, ParamListInfo params, bool loopless)
+make_choice(Query *query, GH_PLANNER_PARAMETERS, bool loopless)
 {
 	uint64		before = gh_aggregate_plans;
 	uint64		parts = gh_parts_plans;
 	GhWantedList before_wanted = gh_wanted_begin();
 	Choice		choice;
 
-	choice.plan = loopless ? plan_loopless(query, text, options, params) : plan_query(query, text, options, params);
+	choice.plan = loopless ? plan_loopless(query, GH_PLANNER_ARGUMENTS) : plan_query(query, GH_PLANNER_ARGUMENTS);
 	choice.cost = choice.plan->planTree->total_cost;
 	choice.common = 0;
 	choice.reads_parts = gh_parts_plans != parts;
@@ -361,12 +361,12 @@ make_choice(Query *query, const char *text, int options, ParamListInfo params, b
 
 /* A query of ours is planned; whoever counts plans by queries counts one, the first. */
 static Choice
-plan_other(Query *query, const char *text, int options, ParamListInfo params, const Choice *first, bool loopless)
+plan_other(Query *query, GH_PLANNER_PARAMETERS, const Choice *first, bool loopless)
 {
 	Choice		choice;
 
 	query->queryId = 0;
-	choice = make_choice(query, text, options, params, loopless);
+	choice = make_choice(query, GH_PLANNER_ARGUMENTS, loopless);
 	choice.plan->queryId = first->plan->queryId;
 	return choice;
 }
@@ -377,18 +377,18 @@ plan_other(Query *query, const char *text, int options, ParamListInfo params, co
  * may have them.
  */
 static Choice
-better_unnested(Query *unnested, const char *text, int options, ParamListInfo params, Choice *choice, GhUnnested done)
+better_unnested(Query *unnested, GH_PLANNER_PARAMETERS, Choice *choice, GhUnnested done)
 {
 	bool		reads_all = done == GH_UNNESTED_GROUPS && asks_for_all(choice->plan);
 	Query	   *copy = reads_all && enable_nestloop ? copyObject(unnested) : NULL;
-	Choice		other = plan_other(unnested, text, options, params, choice, done != GH_UNNESTED_EXISTS);
+	Choice		other = plan_other(unnested, GH_PLANNER_ARGUMENTS, choice, done != GH_UNNESTED_EXISTS);
 	Choice		hopeful;
 
 	if (is_better(&other, choice, done, reads_all))
 		return other;
 	if (copy != NULL)
 	{
-		other = plan_other(copy, text, options, params, choice, false);
+		other = plan_other(copy, GH_PLANNER_ARGUMENTS, choice, false);
 		if (is_better(&other, choice, done, reads_all))
 			return other;
 	}
@@ -466,7 +466,7 @@ outweighs_planning(const Choice *choice)
 
 /* Planning changes a query, so that copies are taken before. */
 static PlannedStmt *
-choose_plan(Query *query, const char *text, int options, ParamListInfo params)
+choose_plan(Query *query, GH_PLANNER_PARAMETERS)
 {
 	GhUnnested	done = GH_UNNESTED_NOTHING;
 	GhUnnested	done_inlined = GH_UNNESTED_NOTHING;
@@ -479,7 +479,7 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 	Choice		hopeful;
 	Cost		limit;
 
-	choice = make_choice(query, text, options, params, false);
+	choice = make_choice(query, GH_PLANNER_ARGUMENTS, false);
 	if ((inlined != NULL || unnested != NULL) && reads_elsewhere(choice.plan))
 		inlined = unnested = NULL;
 	is_worth_it = gh_force_offload || choice.cost >= GH_WORTH_PLANNING;
@@ -487,7 +487,7 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 	{
 		Query	   *both = unnested_query(inlined, options, &done_inlined);
 
-		other = plan_other(inlined, text, options, params, &choice, false);
+		other = plan_other(inlined, GH_PLANNER_ARGUMENTS, &choice, false);
 		hopeful = with_columns(&other);
 		/* groups that are made once are made in both plans: they are not what these differ in */
 		limit = other.common + GH_INLINED_SHARE * (choice.cost - other.common);
@@ -504,7 +504,7 @@ choose_plan(Query *query, const char *text, int options, ParamListInfo params)
 		unnested = NULL;
 	/* what a subquery costs for each row is not always seen in the plan; that of an EXISTS is never less than it says */
 	if (unnested != NULL && (is_worth_it || (done != GH_UNNESTED_ARMS && done != GH_UNNESTED_EXISTS)))
-		choice = better_unnested(unnested, text, options, params, &choice, done);
+		choice = better_unnested(unnested, GH_PLANNER_ARGUMENTS, &choice, done);
 	gh_why_end(before, choice.lines);
 	gh_order_conditions(choice.plan);
 	gh_host_rows(choice.plan, options);

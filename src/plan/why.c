@@ -303,8 +303,8 @@ walk_path(PlannerInfo *root, Path *path)
 		case T_GroupingSetsPath:
 			walk_groups(root, path, ((GroupingSetsPath *) path)->subpath);
 			break;
-		case T_UpperUniquePath:
-			walk_groups(root, path, ((UpperUniquePath *) path)->subpath);
+		case T_GhSortedUniquePath:
+			walk_groups(root, path, ((GhSortedUniquePath *) path)->subpath);
 			break;
 		case T_GroupPath:
 			walk_path(root, ((GroupPath *) path)->subpath);

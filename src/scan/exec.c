@@ -28,6 +28,7 @@
 #include "utils/snapmgr.h"
 
 #include "clock.h"
+#include "compat.h"
 #include "scan/node.h"
 #include "service/service.h"
 
@@ -97,8 +98,7 @@ init_slot(ScanState *ss, EState *estate)
 {
 	/* subplans of the expressions come again */
 	ss->ps.subPlan = NIL;
-	ExecInitScanTupleSlot(estate, ss, RelationGetDescr(ss->ss_currentRelation),
-						  table_slot_callbacks(ss->ss_currentRelation));
+	gh_init_table_slot(estate, ss);
 	ExecAssignScanProjectionInfo(ss);
 	ss->ps.qual = ExecInitQual(ss->ps.plan->qual, &ss->ps);
 }
@@ -132,8 +132,7 @@ static TupleTableSlot *
 next_tuple(ScanState *ss)
 {
 	if (ss->ss_currentScanDesc == NULL)
-		ss->ss_currentScanDesc = table_beginscan(ss->ss_currentRelation, ss->ps.state->es_snapshot,
-												 0, NULL);
+		ss->ss_currentScanDesc = gh_beginscan(ss);
 	if (table_scan_getnextslot(ss->ss_currentScanDesc, ss->ps.state->es_direction, ss->ss_ScanTupleSlot))
 		return ss->ss_ScanTupleSlot;
 	return NULL;

@@ -10,6 +10,7 @@
 
 #include "access/tableam.h"
 
+#include "compat.h"
 #include "scan/node.h"
 
 /* What participants share; the scan's own follows. */
@@ -45,7 +46,7 @@ gh_rowscan_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 static void
 begin_scan(CustomScanState *css, void *coordinate)
 {
-	css->ss.ss_currentScanDesc = table_beginscan_parallel(css->ss.ss_currentRelation, shared_scan(coordinate));
+	css->ss.ss_currentScanDesc = gh_beginscan_parallel(&css->ss, shared_scan(coordinate));
 }
 
 /* By the leader, before each run. */

@@ -23,6 +23,7 @@
 #include "utils/guc.h"
 #include "utils/wait_event.h"
 
+#include "compat.h"
 #include "gpuhash.h"
 #include "service/client.h"
 #include "service/placement.h"
@@ -451,7 +452,7 @@ init_memory(const GhService *plan, uint64 ring_places)
 	/* with the struct's address: the area is to begin at a page */
 	gh_service->area = (Size) (TYPEALIGN(GH_PAGE_BYTES, (char *) gh_service + plan->area) -
 							   (uintptr_t) gh_service);
-	gh_service->lock_tranche = LWLockNewTrancheId();
+	gh_service->lock_tranche = gh_new_tranche("GpuhashService");
 	LWLockInitialize(&gh_service->lock, gh_service->lock_tranche);
 	gh_service->watcher = -1;
 	pg_atomic_init_u32(&gh_service->waiting, 0);
@@ -505,7 +506,7 @@ start_memory(void)
 	gh_service = ShmemInitStruct("gpuhash service", plan.bytes, &found);
 	if (!found)
 		init_memory(&plan, ring_places);
-	LWLockRegisterTranche(gh_service->lock_tranche, "GpuhashService");
+	gh_name_tranche(gh_service->lock_tranche, "GpuhashService");
 	for (int i = 0; i < nothers; i++)
 	{
 		void	   *place = ShmemInitStruct(others[i].name, others[i].size(), &found);

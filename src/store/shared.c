@@ -21,6 +21,7 @@
 #include "storage/shmem.h"
 #include "utils/memutils.h"
 
+#include "compat.h"
 #include "service/placement.h"
 #include "service/service.h"
 #include "store/columns_wanted.h"
@@ -97,8 +98,8 @@ make_area(void)
 	pg_atomic_init_u64(&memory->drops, 0);
 	pg_atomic_init_u64(&memory->bytes, 0);
 	memory->bytes_max = gh_store_host_memory();
-	memory->area_tranche = LWLockNewTrancheId();
-	memory->entries_tranche = LWLockNewTrancheId();
+	memory->area_tranche = gh_new_tranche("GpuhashTables");
+	memory->entries_tranche = gh_new_tranche("GpuhashTableNames");
 	parameters.tranche_id = resident_parameters.tranche_id = memory->entries_tranche;
 
 	made = dsa_create_in_place(area_place(), GH_AREA_BYTES, memory->area_tranche, NULL);
@@ -122,8 +123,8 @@ shmem_init(void *place, bool found)
 	if (!found)
 		make_area();
 	gh_store_segments_shmem_init(segments_place(), found);
-	LWLockRegisterTranche(memory->area_tranche, "GpuhashTables");
-	LWLockRegisterTranche(memory->entries_tranche, "GpuhashTableNames");
+	gh_name_tranche(memory->area_tranche, "GpuhashTables");
+	gh_name_tranche(memory->entries_tranche, "GpuhashTableNames");
 }
 
 void

@@ -50,7 +50,7 @@ gh_bigint_elements(ArrayType *array, const char *name, bool nulls_allowed,
 				   GhBigints *elements)
 {
 	const uint64 *data = (const uint64 *) ARR_DATA_PTR(array);
-	const bits8 *bitmap = ARR_NULLBITMAP(array);
+	const uint8 *bitmap = ARR_NULLBITMAP(array);
 	uint64	   *dense;
 	bool	   *nulls;
 
@@ -263,7 +263,7 @@ make_array(Oid element_type, Size element_size, const uint8 *present, uint64 cou
 	ARR_LBOUND(array)[0] = 1;
 	if (has_nulls)
 	{
-		bits8	   *bitmap = ARR_NULLBITMAP(array);
+		uint8	   *bitmap = ARR_NULLBITMAP(array);
 
 		for (uint64 i = 0; i < count; i++)
 			if (present[i])

@@ -58,7 +58,7 @@ plan_query(const char *sql)
 {
 	RawStmt    *raw = linitial_node(RawStmt, raw_parser(sql, RAW_PARSE_DEFAULT));
 	List	   *queries = pg_analyze_and_rewrite_fixedparams(raw, sql, NULL, 0, NULL);
-	PlannedStmt *stmt = pg_plan_query(linitial_node(Query, queries), sql, 0, NULL);
+	PlannedStmt *stmt = gh_plan_query(linitial_node(Query, queries), sql, 0, NULL);
 
 	/* where the condition is never true there is nothing to read */
 	return IsA(stmt->planTree, SeqScan) && stmt->subplans == NIL ? (SeqScan *) stmt->planTree : NULL;
@@ -242,7 +242,7 @@ compare_page(Check *check, const char *page, int count, const uint16 *numbers, H
 static void
 compare_relation(Check *check)
 {
-	TableScanDesc scan = table_beginscan(check->relation, GetActiveSnapshot(), 0, NULL);
+	TableScanDesc scan = gh_beginscan_of(check->relation, GetActiveSnapshot());
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash check",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext saved = MemoryContextSwitchTo(context);

@@ -20,6 +20,7 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
+#include "compat.h"
 #include "index/touched.h"
 #include "service/faults.h"
 
@@ -180,7 +181,7 @@ gpuhash_test_check_copy(PG_FUNCTION_ARGS)
 			counts[entries[i].block]++;
 			used++;
 		}
-	scan = table_beginscan(heap, GetActiveSnapshot(), 0, NULL);
+	scan = gh_beginscan_of(heap, GetActiveSnapshot());
 	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{
 		BlockNumber block = ItemPointerGetBlockNumber(&slot->tts_tid);

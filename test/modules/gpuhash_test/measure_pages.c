@@ -45,6 +45,7 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/tuplestore.h"
 
 #include "compat.h"
 #include "join/source.h"
@@ -179,10 +180,13 @@ note_page(Measurement *m, PageNote *note)
 	Snapshot	snapshot = m->scan->rs_base.rs_snapshot;
 	Page		page = BufferGetPage(note->buffer);
 	bool		conflicts = CheckForSerializableConflictOutNeeded(m->relation, snapshot);
+	Buffer		map = InvalidBuffer;
 	bool		all_visible;
 	int			lines;
 
-	heap_page_prune_opt(m->relation, note->buffer);
+	gh_prune_page(m->relation, note->buffer, &map, false);
+	if (BufferIsValid(map))
+		ReleaseBuffer(map);
 	LockBuffer(note->buffer, BUFFER_LOCK_SHARE);
 	gh_test_old_snapshot(snapshot, m->relation, page);
 	lines = PageGetMaxOffsetNumber(page);
