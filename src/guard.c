@@ -24,7 +24,7 @@ typedef struct HeldLocks
 	LWLock	   *locks[GH_LOCKS_MAX];
 } HeldLocks;
 
-/* Servers before 15.13, 16.9 and 17.5 do not have it. */
+/* Servers before 15.13, 16.9 and 17.5 do not have it, nor those from 19 on. */
 extern void ForEachLWLockHeldByMe(void (*callback) (LWLock *, LWLockMode, void *), void *context)
 			__attribute__((weak));
 
@@ -44,7 +44,7 @@ note_lock(LWLock *lock, LWLockMode mode, void *arg)
 #define GH_ADDRESSES_AT_ONCE (UINT64CONST(1) << 32)
 
 /*
- * Whether a lock at one of these addresses is held.  An older server tells only that: it compares
+ * Whether a lock at one of these addresses is held.  A server without the list tells only that: it compares
  * addresses, and looks at none of them.
  */
 static bool
@@ -127,9 +127,14 @@ gh_run_guarded_by(bool has_list, ResourceOwner owner, void (*work) (void *arg), 
 	uint32		interrupts = InterruptHoldoffCount;
 	uint32		cancels = QueryCancelHoldoffCount;
 	volatile bool done = false;
-	HeldLocks	before;
+	HeldLocks	before = {0};
 
-	find_held_locks(&before, has_list);
+	/*
+	 * Whoever acquires a lock holds off interrupts.  An error that is being dealt with has begun to count anew, but what
+	 * it has left locked its cleanup releases
+	 */
+	if (interrupts > 0)
+		find_held_locks(&before, has_list);
 	PG_TRY();
 	{
 		CurrentResourceOwner = owner;
