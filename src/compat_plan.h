@@ -354,6 +354,18 @@ gh_is_right_semi(JoinType jointype)
 #define gh_is_grouped(rel) ((void) (rel), false)
 #endif
 
+/*
+ * From 19 on, other extensions may say how two relations are to be joined, and in what order, or a table be read, by taking from
+ * what the settings allow.  Whether one does not want a hash join of these two; and a Seq Scan of the table.
+ */
+#if PG_VERSION_NUM >= 190000
+#define gh_hash_join_is_unwanted(root, extra) (((root)->glob->default_pgs_mask & ~(extra)->pgs_mask & PGS_HASHJOIN) != 0)
+#define gh_seq_scan_is_unwanted(root, rel) (((root)->glob->default_pgs_mask & ~(rel)->pgs_mask & PGS_SEQSCAN) != 0)
+#else
+#define gh_hash_join_is_unwanted(root, extra) ((void) (root), (void) (extra), false)
+#define gh_seq_scan_is_unwanted(root, rel) ((void) (root), (void) (rel), false)
+#endif
+
 /* From 16 on, processes with a common table find inner rows without a match together. */
 #define GH_PARALLEL_FILLS_INNER (PG_VERSION_NUM >= 160000)
 
@@ -372,6 +384,20 @@ gh_unique_path(PlannerInfo *root, RelOptInfo *rel, Path *path, SpecialJoinInfo *
 	return path;
 #else
 	return (Path *) create_unique_path(root, rel, path, sjinfo);
+#endif
+}
+
+/*
+ * Whether a side of a join is a semijoin's right side, each row once.  Before 19 it is a path of a kind of its own; from 19 on it is
+ * one that makes groups, as no other side does: subqueries are scanned, and a join of groups is not looked at.
+ */
+static inline bool
+gh_is_unique_path(const Path *side)
+{
+#if PG_VERSION_NUM >= 190000
+	return IsA(side, AggPath) || IsA(side, UniquePath);
+#else
+	return IsA(side, UniquePath);
 #endif
 }
 

@@ -106,7 +106,7 @@ below_wrapping(Path *path)
 static bool
 is_made_distinct(Path *side)
 {
-	return IsA(below_wrapping(side), UniquePath);
+	return gh_is_unique_path(below_wrapping(side));
 }
 
 /* ------------------------------------------------------- the planner's joins */
