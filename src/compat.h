@@ -167,6 +167,13 @@ gh_init_table_slot(EState *estate, ScanState *node)
 #endif
 }
 
+/* Who has made a row type says that it is complete, from 19 on: without, tuples of it cannot be taken apart. */
+#if PG_VERSION_NUM >= 190000
+#define gh_finish_desc(desc) TupleDescFinalize(desc)
+#else
+#define gh_finish_desc(desc) ((void) 0)
+#endif
+
 /* How long a node has taken, for EXPLAIN, in ms. */
 #if PG_VERSION_NUM >= 190000
 #define gh_node_ms(instrument) INSTR_TIME_GET_MILLISEC((instrument)->instr.total)

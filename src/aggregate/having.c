@@ -26,6 +26,7 @@
 
 #include "aggregate/exec.h"
 #include "aggregate/having.h"
+#include "compat.h"
 #include "expr/fold.h"
 
 /* ------------------------------------------------------- groups as a relation */
@@ -68,6 +69,7 @@ gh_having_desc(const GhAggregateNode *node)
 
 	for (int i = 1; i <= desc->natts; i++)
 		TupleDescInitEntry(desc, i, NULL, INT8OID, -1, 0);
+	gh_finish_desc(desc);
 	return desc;
 }
 

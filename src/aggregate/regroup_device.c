@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "aggregate/level.h"
+#include "compat.h"
 #include "engine/pipeline/record_row.h"
 
 /* The second level, while it is made. */
@@ -160,14 +161,16 @@ static bool
 make_options(GhAggregateNode *node, GhLevelGroups *groups, GhPipelineOptions *options)
 {
 	SecondLevel *second = palloc0(sizeof(SecondLevel));
+	TupleDesc	none = CreateTemplateTupleDesc(0);
 
+	gh_finish_desc(none);
 	second->node = node;
 	second->groups = groups;
 	second->keys = palloc(sizeof(GhOperand) * Max(node->nkeys, 1));
 	second->counts = palloc(sizeof(GhOperand) * Max(node->naggregates, 1));
 	groups->counts = palloc(sizeof(GhGroupColumn) * Max(node->shown.naggregates, 1));
 	groups->values = palloc(sizeof(GhGroupColumn) * Max(node->shown.naggregates, 1));
-	gh_level_begin(&second->level, gh_translate_begin(CreateTemplateTupleDesc(0), GH_GROUPS_VARNO));
+	gh_level_begin(&second->level, gh_translate_begin(none, GH_GROUPS_VARNO));
 	if (!add_all(second) || !gh_level_end(&second->level, options))
 		return false;
 	options->sink.kind = GH_SINK_GROUPS;

@@ -57,6 +57,7 @@ gh_side_begin_rows(const GhInnerSide *side)
 	for (int c = 0; c < level->ncolumns; c++)
 		TupleDescCopyEntry(desc, c + 2, gh_lower_inner_desc(lower),
 						   lower->kept_attnos[level->columns[c].column]);
+	gh_finish_desc(desc);
 	return gh_translate_begin(desc, GH_ROWS_VARNO);
 }
 

@@ -26,6 +26,7 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/rel.h"
 
+#include "compat.h"
 #include "fragment/joined.h"
 #include "expr/translate.h"
 
@@ -420,6 +421,7 @@ gh_joined_desc(const GhJoined *joined)
 		TupleDescInitEntry(desc, gh_joined_place_attno(joined, i), NULL, INT8OID, -1, 0);
 	}
 	gh_joined_note_shown(joined, desc);
+	gh_finish_desc(desc);
 	return desc;
 }
 

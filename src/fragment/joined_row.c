@@ -18,6 +18,7 @@
 #include "executor/instrument.h"
 #include "miscadmin.h"
 
+#include "compat.h"
 #include "fragment/joined.h"
 #include "fragment/records.h"
 #include "expr/translate.h"
@@ -192,6 +193,7 @@ make_program(GhFragment *fragment, const GhJoinedRow *row, RowPart *part, uint16
 	for (int c = 0; c < row->ncolumns; c++)
 		if (row->by_ref[c])
 			TupleDescInitEntry(part->translation->desc, c + 1, NULL, INT8OID, -1, 0);
+	gh_finish_desc(part->translation->desc);
 	for (int i = part->first; i <= part->last; i++)
 	{
 		const GhJoinLevel *level = &joined->levels[i];

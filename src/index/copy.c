@@ -16,6 +16,7 @@
 #include "storage/ipc.h"
 #include "utils/memutils.h"
 
+#include "compat.h"
 #include "engine/pipeline/record_row.h"
 #include "expr/key.h"
 #include "expr/translate.h"
@@ -114,6 +115,7 @@ translate(Maker *maker)
 	TupleDescInitEntry(desc, 1, NULL, INT8OID, -1, 0);
 	for (int c = 0; c < maker->ncolumns; c++)
 		TupleDescCopyEntry(desc, c + 2, RelationGetDescr(maker->index), maker->sources[c] + 1);
+	gh_finish_desc(desc);
 	translation = gh_translate_begin(desc, GH_COPY_VARNO);
 	for (int c = 0; c <= maker->ncolumns; c++)
 	{
@@ -688,8 +690,7 @@ blocks_at_least(Relation index, Relation heap, const GhIndexCopy *copy)
 static const GhIndexCopyMethods copy_methods = {
 	.make = make_copy,
 	.describe = describe_copy,
-	.blocks = blocks_of_copy,
-	.blocks_at_least = blocks_at_least,
+	.blocks = blocks_of_copy, .blocks_at_least = blocks_at_least,
 };
 
 void

@@ -16,6 +16,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
+#include "compat.h"
 #include "engine/pipeline/record_row.h"
 #include "expr/translate.h"
 #include "expr/values.h"
@@ -65,6 +66,7 @@ translate_row(const GhJoinState *js, GhProbed *probed, const bool *read)
 		else
 			TupleDescCopyEntry(desc, c + 2, inner, columns->attnos[c]);
 	}
+	gh_finish_desc(desc);
 	translation = gh_translate_begin(desc, GH_PROBED_VARNO);
 	for (int c = 0; c <= columns->ncolumns; c++)
 	{

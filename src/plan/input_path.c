@@ -16,6 +16,7 @@
 #include "parser/parsetree.h"
 #include "utils/spccache.h"
 
+#include "compat.h"
 #include "expr/key.h"
 #include "expr/translate.h"
 #include "plan/chain.h"
@@ -71,6 +72,7 @@ gh_columns_desc(PlannerInfo *root, List *columns, bool by_rows)
 		if (IsA(column, Var) && ((Var *) column)->varattno > 0)
 			note_shown(root, desc, attno, (Var *) column, by_rows);
 	}
+	gh_finish_desc(desc);
 	return desc;
 }
 

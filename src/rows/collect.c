@@ -18,6 +18,7 @@
 #include "utils/memutils.h"
 #include "utils/tuplestore.h"
 
+#include "compat.h"
 #include "engine/pipeline/record.h"
 #include "fragment/records.h"
 #include "rows/node.h"
@@ -38,6 +39,7 @@ row_desc(const GhRowsNode *node)
 		TupleDescCopyEntry(desc, c, scan, c);
 	for (int f = 1; f <= node->nfetches; f++)
 		TupleDescInitEntry(desc, node->fragment.ncolumns + f, NULL, INT8OID, -1, 0);
+	gh_finish_desc(desc);
 	return desc;
 }
 
