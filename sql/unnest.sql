@@ -39,6 +39,10 @@ BEGIN
 	PERFORM set_config('gpuhash.enable_unnest', 'on', true);
 	unnested := plan_xml(query) <> plan;
 END $$;
+-- from 19 on PostgreSQL makes most of these into joins by itself
+CREATE FUNCTION un_not_in(query text, OUT joined boolean, OUT result text, OUT same boolean) LANGUAGE sql AS $$
+	SELECT unnested OR current_setting('server_version_num')::int >= 190000 AND plan_xml(query) NOT LIKE '%<Subplan-Name>%', result, same FROM un_check(query)
+$$;
 
 -- aggregates of no rows, and what is computed from them
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k)');
@@ -160,18 +164,18 @@ SELECT * FROM un_check('SELECT id FROM un_parted p WHERE x = 3 AND x < (SELECT s
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE y = 3 AND x < (SELECT sum(x) FROM un_parted p WHERE p.k = o.k)');
 
 -- NOT IN: no NULLs on either side
-SELECT * FROM un_check('SELECT a FROM un_n WHERE a NOT IN (SELECT a FROM un_m WHERE z = 1)');
+SELECT * FROM un_not_in('SELECT a FROM un_n WHERE a NOT IN (SELECT a FROM un_m WHERE z = 1)');
 SELECT * FROM un_check('SELECT a FROM un_n WHERE a NOT IN (SELECT DISTINCT a FROM un_m WHERE z = 1 ORDER BY a)');
 SELECT * FROM un_check('SELECT a FROM un_n WHERE a NOT IN (SELECT z FROM un_m WHERE z = 1)');
 SELECT * FROM un_check('SELECT a FROM un_n WHERE z NOT IN (SELECT a FROM un_m WHERE z = 1)');
 SELECT * FROM un_check('SELECT a FROM un_n n WHERE a NOT IN (SELECT a FROM un_m WHERE z = n.z)');
 SELECT * FROM un_check('SELECT n.a FROM un_o o LEFT JOIN un_n n ON n.a = o.k WHERE n.a NOT IN (SELECT a FROM un_m WHERE z = 1)');
-SELECT * FROM un_check('SELECT n.a FROM un_n n LEFT JOIN un_o o ON n.a = o.k WHERE n.a NOT IN (SELECT a FROM un_m WHERE z = 1)');
+SELECT * FROM un_not_in('SELECT n.a FROM un_n n LEFT JOIN un_o o ON n.a = o.k WHERE n.a NOT IN (SELECT a FROM un_m WHERE z = 1)');
 SELECT * FROM un_check('SELECT a FROM un_n WHERE a NOT IN (SELECT m.a FROM un_m LEFT JOIN un_m m ON m.a = un_m.a + 1)');
 SELECT * FROM un_check('SELECT a FROM un_n WHERE a NOT IN (SELECT a FROM un_m WHERE z = 1 LIMIT 1)');
 SELECT * FROM un_check('SELECT a FROM un_n WHERE a NOT IN (SELECT a FROM un_parent)');
-SELECT * FROM un_check('SELECT a FROM un_n WHERE a NOT IN (SELECT a FROM ONLY un_parent)');
-SELECT * FROM un_check('SELECT a FROM un_n WHERE a NOT IN (SELECT k FROM un_parted WHERE x = 3)');
+SELECT * FROM un_not_in('SELECT a FROM un_n WHERE a NOT IN (SELECT a FROM ONLY un_parent)');
+SELECT * FROM un_not_in('SELECT a FROM un_n WHERE a NOT IN (SELECT k FROM un_parted WHERE x = 3)');
 SELECT * FROM un_check('SELECT a FROM un_n n WHERE z < (SELECT count(*) FROM un_i i WHERE i.k = n.a) AND a NOT IN (SELECT a FROM un_m WHERE z = 1)');
 
 -- nothing that may fail is computed for rows that nobody asks for
@@ -326,5 +330,5 @@ SET gpuhash.enable_unnest = off;
 SELECT plan_lines('SELECT a.id FROM un_o o, un_o a WHERE o.x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k AND i.k8 = a.k8)', '%SubPlan%') > 0 AS stays;
 RESET gpuhash.enable_unnest;
 DROP TABLE un_o, un_i, un_j, un_n, un_m, un_parted, un_parent, un_child, un_made, un_big, un_large;
-DROP FUNCTION un_check, un_count, un_called;
+DROP FUNCTION un_check, un_not_in, un_count, un_called;
 DROP SEQUENCE un_calls;
