@@ -666,7 +666,7 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	if (previous_hook)
 		previous_hook(root, joinrel, outerrel, innerrel, jointype, extra);
 	/* a join of groups puts these together, too: its target is not that of its rows */
-	if (!gh_enabled || gh_is_grouped(joinrel))
+	if (!gh_enabled || gh_is_grouped(joinrel) || gh_hash_join_is_unwanted(root, extra))
 		return;
 	if (gh_enable_join && !gh_force_offload &&
 		(jointype == JOIN_INNER || jointype == JOIN_LEFT || jointype == JOIN_SEMI || jointype == JOIN_ANTI))

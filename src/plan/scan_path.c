@@ -448,7 +448,7 @@ rel_pathlist_hook(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *
 
 	if (previous_hook)
 		previous_hook(root, rel, rti, rte);
-	if (!gh_enabled || rte->rtekind != RTE_RELATION || rte->inh ||
+	if (!gh_enabled || rte->rtekind != RTE_RELATION || rte->inh || gh_seq_scan_is_unwanted(root, rel) ||
 		(rel->baserestrictinfo == NIL && gh_first_rows_least(root, rel, rel->tuples) == rel->tuples) ||
 		(rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW) || IS_DUMMY_REL(rel))
 		return;
