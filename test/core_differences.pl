@@ -74,6 +74,20 @@ sub is_heading
 	return $names =~ /^ (?! *\^$)/ || ($names eq '' && $dashes eq '--' && ($next // '') =~ /^\(\d+ row/);
 }
 
+# Takes a result in expanded display off the lines: its records, without their numbers, which say nothing but their order.
+sub take_records
+{
+	my ($lines) = @_;
+	my @records;
+	while (@$lines && $lines->[0] ne '')
+	{
+		my $line = shift @$lines;
+		push @records, '' if $line =~ s/^-\[ RECORD \d+ \]-*/-[ RECORD ]/;
+		$records[-1] .= "$line\n";
+	}
+	return @records;
+}
+
 # The file's lines without what may differ; notes the reasons of exceptions.
 sub plain_lines
 {
@@ -88,6 +102,13 @@ sub plain_lines
 			($end) = grep { $lines[$_] =~ /^\(\d+ rows?\)$/ || ($lines[$_] eq '' && $suite ne 'isolation') } 2 .. $#lines;
 			# what psql describes ends with an empty line
 			undef $end if defined $end && $lines[$end] eq '';
+		}
+		if ($lines[0] =~ /^-\[ RECORD 1 \]/)
+		{
+			my @records = take_records(\@lines);
+			push @out, is_ordered(last_statement(@before)) ? @records : sort @records;
+			@before = ();
+			next;
 		}
 		# a plan that a function raises
 		if ($lines[0] =~ /^(?:INFO|NOTICE):  / && ($lines[1] // '') =~ /^  /)
