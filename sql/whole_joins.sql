@@ -135,5 +135,13 @@ RESET parallel_setup_cost;
 RESET parallel_tuple_cost;
 RESET min_parallel_table_scan_size;
 
+-- rows of the larger side are made distinct: no scan of its table may stand there
+SET max_parallel_workers_per_gather = 0;
+CREATE TABLE who_short WITH (autovacuum_enabled = off) AS SELECT i % 40 AS g, i AS k, i % 100 AS v FROM generate_series(1, 20000) i;
+CREATE TABLE who_wide WITH (autovacuum_enabled = off) AS SELECT i % 100 AS k, repeat('x', 400) AS fill FROM generate_series(1, 30000) i;
+CREATE INDEX ON who_short (k);
+VACUUM ANALYZE who_short, who_wide;
+SELECT is_right FROM who_check(ARRAY['SELECT g, count(*), sum(v) FROM who_short WHERE k IN (SELECT k FROM who_wide) GROUP BY g']);
+
 DROP FUNCTION who_check(text[]);
-DROP TABLE who_fact, who_d1, who_d2, who_d3, who_part, who_few, who_many, who_u1, who_u2, who_key, who_line, who_asked;
+DROP TABLE who_short, who_wide, who_fact, who_d1, who_d2, who_d3, who_part, who_few, who_many, who_u1, who_u2, who_key, who_line, who_asked;
