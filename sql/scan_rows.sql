@@ -6,6 +6,8 @@ SET max_parallel_workers_per_gather = 0;
 -- subqueries that are run again
 SET gpuhash.enable_unnest = off;
 SET gpuhash.engine = 'cpu';
+-- the order of rows is told here: so is how much of a page they take
+SET default_toast_compression = 'pglz';
 CREATE TABLE sro (id int, g int2, n numeric(10, 2), t text, f float8, gone int, b bool);
 INSERT INTO sro SELECT i, i % 7, i / 100.0, CASE WHEN i % 90 = 0 THEN repeat('long ' || i, 900) WHEN i % 11 > 0 THEN 't' || i % 13 END,
     i / 8.0, i, i % 3 = 0 FROM generate_series(1, 3000) i;

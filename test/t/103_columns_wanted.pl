@@ -90,7 +90,9 @@ await('but when it is asked for again', sub { there('once') > 0 });
 make_table('apart', $ROWS);
 my $not_in = 'SELECT n, sum(price) FROM apart WHERE shop NOT IN (SELECT id FROM shop WHERE region = 3) GROUP BY n ORDER BY n';
 well($session, 'SET random_page_cost = 4');
-like(plan_of($not_in), qr/HashAggregate.*Seq Scan on apart.*SubPlan/s, 'PostgreSQL runs the subquery');
+# from 19 on it makes an anti join of that by itself
+my $theirs = well($session, 'SHOW server_version_num') >= 190000 ? qr/Anti.*Seq Scan on apart/s : qr/HashAggregate.*Seq Scan on apart.*SubPlan/s;
+like(plan_of($not_in), $theirs, 'PostgreSQL runs the subquery');
 plan_of($not_in);
 await('the columns of the other plan are made', sub { all_there('apart') });
 like(plan_of($not_in), qr/GpuHashAggregate.*GpuHashJoin.*Join Type: Anti.*Seq Scan on apart/s, 'which is chosen then');

@@ -101,8 +101,13 @@ well($session, 'BEGIN ISOLATION LEVEL SERIALIZABLE');
 unlike(well($session, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $queries{inner}"), qr/Inner Index/, 'a serializable transaction does without');
 well($session, "COMMIT; SELECT gpuhash_fault_arm('index_copy', 'launch', 0, 2, 0)");
 unlike((answers($session, 'semi'))[2], qr/Inner Index/, 'nor does one that cannot take it');
+# who still sees the rows from before keeps scans from marking the blocks again, which they do from PostgreSQL 19 on
+my $keeper = $server->session;
+well($keeper, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM s');
 well($session, "SELECT gpuhash_fault_arm('any', 'none', 0, 0, 0); UPDATE s SET c = c + 1 WHERE ctid IN (SELECT min(ctid) FROM s WHERE (ctid::text::point)[0]::int % 10 = 0 GROUP BY (ctid::text::point)[0])");
 compare_all('too many blocks have changed', -1);
+well($keeper, 'COMMIT');
+$keeper->close;
 well($session, 'VACUUM s');
 compare_all('which VACUUM marks again: no entry was made', 1);
 
