@@ -122,9 +122,12 @@ well($session, 'VACUUM ANALYZE pairs');
 well($session, 'UPDATE s SET a = a + 1 WHERE k % 7 = 0; VACUUM s');
 sleep 1;
 compare_all($session, 'made again', 0);
-# a row changed on so many blocks, which are not vacuumed: beyond a sixth of them the copy does not pay, with two workers a tenth
+# a row changed on so many blocks, which are not vacuumed: beyond a sixth of them the copy does not pay, with two workers a tenth.
+# Who still sees the rows from before keeps scans from marking these blocks, which they do from PostgreSQL 19 on
+my $keeper = $server->session;
 for my $step (5, 8)
 {
+	well($keeper, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM s');
 	well($session, "UPDATE s SET c = c + 1 WHERE ctid IN (SELECT min(ctid) FROM s WHERE (ctid::text::point)[0]::int % $step = 0 GROUP BY (ctid::text::point)[0])");
 	for my $name (@names)
 	{
@@ -138,6 +141,7 @@ for my $step (5, 8)
 		unlike($plan, qr/Inner Index/, '  not by the copy');
 		well($session, $SERIAL);
 	}
+	well($keeper, 'COMMIT');
 	well($session, 'VACUUM s; VACUUM s');
 }
 well($session, 'REINDEX INDEX s_k');
@@ -221,8 +225,12 @@ well($session, 'RESET work_mem; VACUUM (INDEX_CLEANUP on) big');
 well($session, "BEGIN; $CHANGE_BIG");
 compare_few('changed in the transaction', undef);
 is(well($session, 'EXECUTE kept'), well($session, "SET gpuhash.enabled = off; $few{left}; SET gpuhash.enabled = on"), 'a plan that was made before');
-well($session, 'ROLLBACK; UPDATE big SET c = c + 1 WHERE k % 20 = 0');
+well($session, 'ROLLBACK');
+well($keeper, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM big');
+well($session, 'UPDATE big SET c = c + 1 WHERE k % 20 = 0');
 compare_few('mostly not right', 0);
+well($keeper, 'COMMIT');
+$keeper->close;
 is(well($session, 'EXECUTE kept'), well($session, "SET gpuhash.enabled = off; $few{left}; SET gpuhash.enabled = on"), 'a plan that was made before');
 well($session, 'RESET ALL; REINDEX INDEX big_k');
 is(well($session, 'EXECUTE kept'), well($session, "SET gpuhash.enabled = off; $few{left}; SET gpuhash.enabled = on"), 'also when the copy is no more');
