@@ -3,7 +3,7 @@
  *		Fault points of a build with FAULT_POINTS=yes: a test arms one
  *		(test/modules/gpuhash_test/faults.c), and the worker's threads pass it.
  *
- * gh_fault_pass calls no function of PostgreSQL: threads come here.
+ * gh_fault_pass calls no function of PostgreSQL, but on a process's own thread: others come here, too.
  */
 #include "postgres.h"
 
@@ -11,8 +11,12 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "miscadmin.h"
+#include "storage/procsignal.h"
 
 #include "service/faults.h"
 #include "service/shared.h"
@@ -88,7 +92,12 @@ gh_fault_pass(GhFaultPoint point)
 				sleep_ms(1000);
 		case GH_FAULT_HOLD:
 			while (pg_atomic_read_u32(&faults->kind) == GH_FAULT_HOLD)
+			{
+				/* from 19 on, a promotion waits for all sessions to do this */
+				if (ProcSignalBarrierPending && InterruptHoldoffCount == 0 && syscall(SYS_gettid) == getpid())
+					ProcessProcSignalBarrier();
 				sleep_ms(1);
+			}
 			break;
 		case GH_FAULT_DELAY:
 			sleep_ms(pg_atomic_read_u32(&faults->delay_ms));
