@@ -83,6 +83,7 @@ sub run_cases
 	my $session = $server->session;
 	my $other = $server->session;
 	$other->do('SET gpuhash.enabled = off');
+	my $scans_mark = ($other->do('SHOW server_version_num'))[0] >= 190000;
 	for my $case (@CASES)
 	{
 		my ($name, $sql, $hinted, $judged, $then) = @$case;
@@ -100,7 +101,9 @@ sub run_cases
 			compare($session, $query, "$way: $name, $query: the first time");
 			compare($session, $query, "$way: $name, $query: the second time");
 			my @last = explained($session, $query);
-			is($last[0] > 0 ? 1 : 0, $then // 1, "$way: $name, $query: whether pages are hinted then") or diag("@last");
+			# from PostgreSQL 19 on the first scan may have marked such pages as all-visible
+			my $marked = $scans_mark && !defined $then && $last[0] == 0;
+			is($last[0] > 0 ? 1 : 0, $then // 1, "$way: $name, $query: whether pages are hinted then") or diag("@last") if !$marked;
 			is($last[1], 0, "$way: $name, $query: and all is told") or diag("@last");
 			my $before = tuples_counted($session);
 			$session->do($QUERY{$query});
