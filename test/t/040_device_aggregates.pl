@@ -409,7 +409,9 @@ sub check_queries
 		my $is_by = engines($plan{cuda}) . ($plan{cuda} =~ /Fallback Reason/ ? ' cpu' : '');
 		like($is_by, qr/^$by(?: $by)*$/, "$with: $name is done by $by") or diag($plan{cuda}) if $by ne 'any';
 		if ($name =~ /^(?!parallel).*spilled/ && $plan{cuda} =~ /Memory Usage: (\d+) kB.*Disk Usage/s) { cmp_ok($1, '<', 800, "$with: groups of $name stay within memory") }
-		is(nodes($plan{cuda}), nodes($plan{cpu}), "$with: nodes of $name return as many rows") if $set !~ /parallel/ && $answer{off} !~ /ERROR/ && $name !~ /^first_there/;
+		# an inner side is not read whose table has stayed on the device: its pages are all-visible, as scans make them from PostgreSQL 19 on
+		my $stayed = $plan{cuda} =~ /Resident Tables: [1-9]/;
+		is(nodes($plan{cuda}), nodes($plan{cpu}), "$with: nodes of $name return as many rows") if !$stayed && $set !~ /parallel/ && $answer{off} !~ /ERROR/ && $name !~ /^first_there/;
 	}
 	$session->do('RESET ALL; DROP TABLE temporary, temporary_inner');
 	$session->close;
