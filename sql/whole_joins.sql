@@ -105,6 +105,17 @@ INSERT INTO who_asked VALUES
 	(2, 'SELECT d1.b, count(*), sum(l.v) FROM who_key k JOIN who_line l ON l.x = k.x AND l.y = k.y JOIN who_d1 d1 ON d1.id = l.d1 WHERE k.w < 1 GROUP BY d1.b'),
 	(3, 'SELECT d1.b, count(*), sum(l.v) FROM who_key k JOIN who_line l ON l.x = k.x AND l.y = k.y LEFT JOIN who_d1 d1 ON d1.id = l.d1 WHERE k.w < 38 GROUP BY d1.b');
 SELECT c.* FROM who_check((SELECT array_agg(query ORDER BY id) FROM who_asked)) c;
+-- nor where most rows refer to nothing: 4, whose values are NULL, nor, as a chain would cost much more, 5, whose pairs are others
+CREATE TABLE who_null WITH (autovacuum_enabled = off) AS
+	SELECT CASE WHEN i % 60 = 0 THEN i % 24000 / 4 END AS x, CASE WHEN i % 60 = 0 THEN i % 24000 * 37 % 800 END AS y, i % 3000 AS d1, i % 10 AS v FROM generate_series(0, 239999) i;
+CREATE TABLE who_other WITH (autovacuum_enabled = off) AS
+	SELECT i % 6000 AS x, (i * 7919::bigint % 800)::int AS y, i % 3000 AS d1, i % 10 AS v FROM generate_series(0, 999999) i;
+CREATE INDEX ON who_null (x, y);
+CREATE INDEX ON who_other (x, y);
+VACUUM ANALYZE who_null, who_other;
+SELECT c.* FROM who_check(ARRAY[
+	'SELECT d1.b, count(*), sum(l.v) FROM who_key k JOIN who_null l ON l.x = k.x AND l.y = k.y JOIN who_d1 d1 ON d1.id = l.d1 WHERE k.w < 38 GROUP BY d1.b',
+	'SELECT d1.b, count(*), sum(l.v) FROM who_key k JOIN who_other l ON l.x = k.x AND l.y = k.y JOIN who_d1 d1 ON d1.id = l.d1 WHERE k.w < 38 GROUP BY d1.b']) c;
 ALTER TABLE who_key DROP CONSTRAINT who_key_pkey;
 CREATE INDEX ON who_key (x, y);
 SELECT c.* FROM who_check((SELECT array_agg(query ORDER BY id) FROM who_asked)) c;
@@ -144,4 +155,4 @@ VACUUM ANALYZE who_short, who_wide;
 SELECT is_right FROM who_check(ARRAY['SELECT g, count(*), sum(v) FROM who_short WHERE k IN (SELECT k FROM who_wide) GROUP BY g']);
 
 DROP FUNCTION who_check(text[]);
-DROP TABLE who_short, who_wide, who_fact, who_d1, who_d2, who_d3, who_part, who_few, who_many, who_u1, who_u2, who_key, who_line, who_asked;
+DROP TABLE who_short, who_wide, who_fact, who_d1, who_d2, who_d3, who_part, who_few, who_many, who_u1, who_u2, who_key, who_line, who_asked, who_null, who_other;

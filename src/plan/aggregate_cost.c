@@ -63,7 +63,7 @@ rows_cost(const GhAggregateInputs *inputs, Path *child, double divisor)
 	if (inputs->pages)
 		cost += gh_pages_cost(inputs->root, child, inputs->ninstructions, divisor);
 	else if (inputs->join != NULL || inputs->partial_join != NULL)
-		cost += gh_joins_cost(inputs->root, child, inputs->ninstructions, divisor);
+		cost += gh_joins_cost(inputs->root, child, &gh_step(child)->spared, inputs->ninstructions, divisor);
 	else
 		cost += child->total_cost +
 			rows * (GH_KEPT_ROW_COST * cpu_tuple_cost +

@@ -26,6 +26,14 @@ typedef struct GhJoinPair
 	Selectivity doubtful;		/* gh_cautious_rows: what may be wrong in the estimate of rows */
 } GhJoinPair;
 
+/* Of what a chain costs, what a node above is not charged for (gh_charged). */
+typedef struct GhSpared
+{
+	Cost		pages;			/* more than those that the plan reads which it replaces */
+	Cost		doubt;			/* what that plan will cost beyond what it says, */
+	Cost		least;			/* but the chain is charged for so much */
+} GhSpared;
+
 /* The only element of the path's custom_private. */
 typedef struct GhJoinStep
 {
@@ -38,7 +46,7 @@ typedef struct GhJoinStep
 	Cost		startup_cost;	/* its own, whatever the path is said to cost */
 	Cost		total_cost;
 	Cost		inner_cost;		/* of that, for the inner side */
-	Cost		spared;			/* gh_whole_joins: of its costs, what a node above is not charged for */
+	GhSpared	spared;			/* gh_whole_joins */
 	GhJoinPair *pair;
 
 	/*

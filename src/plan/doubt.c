@@ -15,6 +15,8 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "catalog/pg_statistic.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -131,6 +133,29 @@ clause_of_column(List *clauses, Index relid, AttrNumber attno)
 	return NULL;
 }
 
+/* The share of rows with a value in the column that is compared: NULLs refer to nothing, as the clause's selectivity has it. */
+static double
+share_with_values(PlannerInfo *root, const RestrictInfo *clause, Relids others)
+{
+	ListCell   *lc;
+
+	foreach(lc, clause->parent_ec->ec_members)
+	{
+		const EquivalenceMember *member = lfirst(lc);
+		VariableStatData data;
+		double		share = 1.0;
+
+		if (member->em_is_const || !bms_is_subset(member->em_relids, others) || bms_is_empty(member->em_relids))
+			continue;
+		examine_variable(root, (Node *) member->em_expr, 0, &data);
+		if (HeapTupleIsValid(data.statsTuple))
+			share = 1.0 - ((Form_pg_statistic) GETSTRUCT(data.statsTuple))->stanullfrac;
+		ReleaseVariableStats(data);
+		return share;
+	}
+	return 1.0;
+}
+
 /* Whether the planner knows that one of these tables refers to that one. */
 static bool
 has_foreign_key(PlannerInfo *root, Relids others, Index relid)
@@ -154,6 +179,7 @@ factor_of_index(PlannerInfo *root, const IndexOptInfo *index, RelOptInfo *one, R
 	const RelOptInfo *table = index->rel;
 	Relids		others = bms_copy(other->relids);
 	Selectivity share = 1.0;
+	double		values = 1.0;
 
 	if (!index->unique || index->nkeycolumns < 2 || index->indpred != NIL || table->tuples <= 0)
 		return 1.0;
@@ -166,10 +192,11 @@ factor_of_index(PlannerInfo *root, const IndexOptInfo *index, RelOptInfo *one, R
 			return 1.0;
 		others = bms_int_members(others, clause->parent_ec->ec_relids);
 		share *= gh_pair_selectivity(root, one, other, clause);
+		values *= share_with_values(root, clause, other->relids);
 	}
 	if (bms_is_empty(others) || has_foreign_key(root, others, table->relid))
 		return 1.0;
-	return Max(1 / Max(share * table->tuples, 1e-10), 1.0);
+	return Max(values / Max(share * table->tuples, 1e-10), 1.0);
 }
 
 static double

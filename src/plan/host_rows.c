@@ -37,6 +37,7 @@ typedef struct Walk
 	GhWantedList *wanted;		/* NULL: nobody asks */
 	int			last_id;		/* the largest number of a node; 0: nobody has looked */
 	bool		looks_only;		/* whether it would pay, and what that saves */
+	bool		is_priced;		/* the plan's cost has that already */
 	Cost		saved;
 } Walk;
 
@@ -120,13 +121,17 @@ columns_of_scan(const SeqScan *scan)
 
 /* Whether these columns of the table are there, with which so much is saved; else they are wanted, if they can be made. */
 static bool
-are_there(const Walk *walk, Relation relation, const Bitmapset *columns, Cost saved)
+are_there(Walk *walk, Relation relation, const Bitmapset *columns, Cost saved)
 {
 	BlockNumber pages = relation->rd_rel->relpages;
+	double		share = gh_columns_share(relation, pages, columns);
 	uint64		lacking = 0;
 
-	if (gh_columns_share(relation, pages, columns) >= GH_COLUMNS_THERE)
+	if (share >= GH_COLUMNS_THERE)
+	{
+		walk->saved += saved * share;
 		return true;
+	}
 	if (walk->wanted != NULL && gh_prewarm_columns && !gh_force_offload && relation->rd_rel->relallvisible >= GH_COLUMNS_THERE * pages)
 		lacking = gh_columns_missing(relation, relation->rd_rel->reltuples, columns);
 	if (lacking != 0)
@@ -134,7 +139,7 @@ are_there(const Walk *walk, Relation relation, const Bitmapset *columns, Cost sa
 	return false;
 }
 
-/* What a scan costs more than the columns of its rows. */
+/* What a scan costs more than the columns of its rows, if there are all. */
 static Cost
 saved_by_columns(const SeqScan *scan, Relation relation)
 {
@@ -156,11 +161,9 @@ reads_columns(Walk *walk, const SeqScan *scan, const Plan *join)
 	if (columns == NULL)
 		return false;
 	relation = table_open(rt_fetch(scan->scan.scanrelid, walk->stmt->rtable)->relid, NoLock);
-	saved = saved_by_columns(scan, relation);
+	saved = walk->is_priced ? 0 : saved_by_columns(scan, relation);
 	reads = (gh_force_offload || join->plan_rows <= relation->rd_rel->reltuples / GH_READ_FOR_ONE) &&
 		are_there(walk, relation, columns, saved);
-	if (reads)
-		walk->saved += saved;
 	table_close(relation, NoLock);
 	return reads;
 }
@@ -269,7 +272,7 @@ make_rows(Walk *walk, CustomScan *join)
 
 /* -------------------------------------------------------------------- the plan */
 
-static void visit(Walk *walk, Plan **place, bool absorbed, bool unread);
+static void visit(Walk *walk, Plan **place, bool absorbed, bool unread, bool grouped);
 
 static void
 visit_list(Walk *walk, List *plans, bool unread)
@@ -277,7 +280,7 @@ visit_list(Walk *walk, List *plans, bool unread)
 	ListCell   *lc;
 
 	foreach(lc, plans)
-		visit(walk, (Plan **) &lfirst(lc), false, unread);
+		visit(walk, (Plan **) &lfirst(lc), false, unread, false);
 }
 
 /* Whether a node reads all of what is below it before its first row comes out. */
@@ -290,22 +293,26 @@ reads_all(const Plan *plan)
 
 /*
  * A plan and what is below it.  absorbed: the node above reads the scan of its joins itself; unread: maybe not all of its rows
- * are asked for, so that it is not to make all before the first.
+ * are asked for, so that it is not to make all before the first; grouped: it is a join of a grouping's chain, which knows the price of
+ * inner sides (gh_inner_chains_save), or such an inner side.
  */
 static void
-visit(Walk *walk, Plan **place, bool absorbed, bool unread)
+visit(Walk *walk, Plan **place, bool absorbed, bool unread, bool grouped)
 {
 	Plan	   *plan = *place;
 	bool		is_join;
 	bool		below;
+	bool		priced;
 
 	if (plan == NULL)
 		return;
 	is_join = gh_is_node(plan, GH_JOIN_NAME);
+	priced = grouped && (is_join || IsA(plan, Gather) || IsA(plan, GatherMerge));
 	below = !reads_all(plan) && (unread || IsA(plan, Limit) || IsA(plan, RecursiveUnion));
-	visit(walk, &plan->lefttree, is_join || gh_is_node(plan, GH_AGGREGATE_NAME) || gh_is_node(plan, GH_ROWS_NAME), below);
+	visit(walk, &plan->lefttree, is_join || gh_is_node(plan, GH_AGGREGATE_NAME) || gh_is_node(plan, GH_ROWS_NAME), below,
+		  gh_is_node(plan, GH_AGGREGATE_NAME) || priced);
 	/* an inner side that is hashed is read to its end; of a nested loop, for each row anew */
-	visit(walk, &plan->righttree, false, !is_join && (below || IsA(plan, NestLoop)));
+	visit(walk, &plan->righttree, false, !is_join && (below || IsA(plan, NestLoop)), priced);
 	if (IsA(plan, CustomScan))
 		visit_list(walk, ((CustomScan *) plan)->custom_plans, true);
 	else if (IsA(plan, Append))
@@ -313,7 +320,8 @@ visit(Walk *walk, Plan **place, bool absorbed, bool unread)
 	else if (IsA(plan, MergeAppend))
 		visit_list(walk, ((MergeAppend *) plan)->mergeplans, below);
 	else if (IsA(plan, SubqueryScan))
-		visit(walk, &((SubqueryScan *) plan)->subplan, false, below);
+		visit(walk, &((SubqueryScan *) plan)->subplan, false, below, false);
+	walk->is_priced = grouped;
 	if (is_join && !absorbed && !unread && is_worth_it(walk, plan) && !walk->looks_only)
 		*place = make_rows(walk, (CustomScan *) plan);
 }
@@ -331,10 +339,10 @@ visit_all(Walk *walk, int options)
 
 	if (!gh_host_rows_are_expected())
 		return;
-	visit(walk, &walk->stmt->planTree, false, (options & CURSOR_OPT_FAST_PLAN) != 0);
+	visit(walk, &walk->stmt->planTree, false, (options & CURSOR_OPT_FAST_PLAN) != 0, false);
 	/* what is read of them, and when, is not known here */
 	foreach(lc, walk->stmt->subplans)
-		visit(walk, (Plan **) &lfirst(lc), false, true);
+		visit(walk, (Plan **) &lfirst(lc), false, true, false);
 }
 
 void

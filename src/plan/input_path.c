@@ -171,7 +171,7 @@ gh_find_whole(PlannerInfo *root, RelOptInfo *rel, bool partial)
 		joins = gh_find_joins(root, rel, partial);
 		whole = gh_whole_joins(root, rel, partial);
 		note->whole[partial] = joins == NULL ||
-			(whole != NULL && cost_below_node(root, whole) - gh_step(whole)->spared < cost_below_node(root, joins)) ? whole : joins;
+			(whole != NULL && gh_charged(&gh_step(whole)->spared, cost_below_node(root, whole)) < cost_below_node(root, joins)) ? whole : joins;
 		note->has_whole[partial] = true;
 	}
 	return note->whole[partial];
@@ -254,13 +254,21 @@ gh_pages_cost(PlannerInfo *root, Path *scan, int ninstructions, double divisor)
 		saved_pages - saved_rows;
 }
 
+/* What a node above is charged for a chain that costs so much. */
+Cost
+gh_charged(const GhSpared *spared, Cost cost)
+{
+	cost = Max(cost - spared->pages, 0);
+	return Max(cost - spared->doubt, Min(cost, spared->least));
+}
+
 /*
  * Of joins, what their look-ups cost, and all but what their outer rows and results do.  Where the inner side of one
  * does not fit in memory, its rows come through files, and all joins do what they do anywhere.  An inner side whose table is
  * the copy of an index is not read.
  */
 Cost
-gh_joins_cost(PlannerInfo *root, Path *join, int ninstructions, double divisor)
+gh_joins_cost(PlannerInfo *root, Path *join, const GhSpared *spared, int ninstructions, double divisor)
 {
 	Path	   *outer = join;
 	double		saved = 0;
@@ -277,9 +285,9 @@ gh_joins_cost(PlannerInfo *root, Path *join, int ninstructions, double divisor)
 		Cost		saved_by_copy = gh_copy_saves(root, outer);
 
 		if (saved_by_copy == 0 && !gh_join_fits_in_memory((CustomPath *) outer))
-			return cost - gh_step(join)->spared + join->rows *
+			return gh_charged(spared, cost) + join->rows *
 				(GH_KEPT_ROW_COST * cpu_tuple_cost + GH_INSTRUCTION_COST * cpu_operator_cost * ninstructions);
 		saved += cpu_tuple_cost * outer->rows + saved_by_copy;
 	}
-	return Max(cost - saved - outer->total_cost, 0) + gh_pages_cost(root, outer, ninstructions, divisor) - gh_step(join)->spared;
+	return gh_charged(spared, Max(cost - saved - outer->total_cost, 0) + gh_pages_cost(root, outer, ninstructions, divisor));
 }

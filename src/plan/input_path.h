@@ -13,6 +13,7 @@
 
 #include "fragment/costs.h"
 #include "plan/aggregate_plan.h"
+#include "plan/chain.h"
 
 extern TupleDesc gh_columns_desc(PlannerInfo *root, List *columns, bool by_rows);
 extern bool gh_are_columns(List *exprs);
@@ -25,6 +26,7 @@ extern bool gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *jo
 							   int *ninstructions);
 
 extern Cost gh_pages_cost(PlannerInfo *root, Path *scan, int ninstructions, double divisor);
-extern Cost gh_joins_cost(PlannerInfo *root, Path *join, int ninstructions, double divisor);
+extern Cost gh_charged(const GhSpared *spared, Cost cost);
+extern Cost gh_joins_cost(PlannerInfo *root, Path *join, const GhSpared *spared, int ninstructions, double divisor);
 
 #endif							/* GPUHASH_INPUT_PATH_H */

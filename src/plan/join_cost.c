@@ -56,7 +56,7 @@ gh_hash_selectivity(const GhJoinInputs *inputs, List *hash_clauses)
 
 	foreach(lc, hash_clauses)
 		result *= gh_pair_selectivity(inputs->root, inputs->outerrel, inputs->innerrel,
-								   lfirst_node(RestrictInfo, lc));
+									  lfirst_node(RestrictInfo, lc));
 	return result;
 }
 

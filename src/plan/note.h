@@ -9,6 +9,7 @@
 
 #include "nodes/pathnodes.h"
 
+#include "plan/chain.h"
 #include "plan/scan_plan.h"
 
 typedef enum GhRelationKind
@@ -99,7 +100,7 @@ typedef struct GhNote
 
 	/* gh_whole_joins: likewise, the chain if its scan's columns were in memory, which lack, and what it would then be spared; or NULL */
 	Path	   *hopeful[2];
-	Cost		hopeful_spared[2];
+	GhSpared	hopeful_spared[2];
 
 	/* gh_first_rows: of joins over a scan of this table, 0 if none was asked about, rows may be left out */
 	Index		first_rows_scan;

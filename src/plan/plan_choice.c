@@ -383,6 +383,7 @@ better_unnested(Query *unnested, GH_PLANNER_PARAMETERS, Choice *choice, GhUnnest
 	Query	   *copy = reads_all && enable_nestloop ? copyObject(unnested) : NULL;
 	Choice		other = plan_other(unnested, GH_PLANNER_ARGUMENTS, choice, done != GH_UNNESTED_EXISTS);
 	Choice		hopeful;
+	Choice		own;
 
 	if (is_better(&other, choice, done, reads_all))
 		return other;
@@ -393,7 +394,8 @@ better_unnested(Query *unnested, GH_PLANNER_PARAMETERS, Choice *choice, GhUnnest
 			return other;
 	}
 	hopeful = with_columns(&other);
-	if (is_better(&hopeful, choice, done, reads_all))
+	own = with_columns(choice);
+	if (is_better(&hopeful, &own, done, reads_all))
 		gh_wanted_add(&choice->wanted, &other.wanted);
 	return *choice;
 }

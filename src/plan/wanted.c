@@ -66,12 +66,11 @@ least_of_table(PlannerInfo *root, RelOptInfo *rel)
 
 /* The same over such joins, whose scan that is. */
 static Cost
-least_of_joins(PlannerInfo *root, Path *chain, Path *scan, Cost spared)
+least_of_joins(PlannerInfo *root, Path *chain, Path *scan, const GhSpared *spared)
 {
 	double		divisor = divisor_of(scan->parallel_workers);
 
-	return gh_setup_cost + gh_joins_cost(root, chain, 0, divisor) + gh_step(chain)->spared - spared -
-		more_saved(root, scan->parent, divisor);
+	return gh_setup_cost + gh_joins_cost(root, chain, spared, 0, divisor) - more_saved(root, scan->parent, divisor);
 }
 
 /* ------------------------------------------------------------------- as if */
@@ -201,7 +200,7 @@ gh_want_columns(const GhAggregateInputs *inputs, GhPathsAside paths_aside)
 		Path	   *scan = chain != NULL ? gh_scan_below_joins(root, chain) : NULL;
 
 		if (scan != NULL)
-			consider_table(inputs, best, scan->parent, least_of_joins(root, chain, scan, note->hopeful_spared[partial]),
+			consider_table(inputs, best, scan->parent, least_of_joins(root, chain, scan, &note->hopeful_spared[partial]),
 						   paths_aside);
 	}
 }

@@ -48,8 +48,12 @@
  */
 #define GH_SURE_SHARE 0.8
 
-/* What a chain that is taken for what the plan would cost if more rows came is charged at the least, of what the plan says. */
+/*
+ * A chain that is taken for what the plan would cost if more rows came is charged for this share of what the plan says at the least, and costs so
+ * many times that at most.
+ */
 #define GH_DOUBT_SHARE 0.5
+#define GH_DOUBT_MOST 2.0
 
 /* One of the planner's joins. */
 typedef struct PlannedJoin
@@ -511,18 +515,20 @@ typedef struct Balance
 {
 	Cost		pages[2];
 	Cost		work[2];
-	Cost		doubt;			/* of the plan's work, what it does not say, beyond what the chain does not */
+	Cost		doubt;			/* what the plan costs beyond that, and beyond what the chain does */
 } Balance;
 
 /*
  * Whether the chain does no more work, where the CPU engine has in memory the columns of such a share of its scan's pages; and what it
- * is not charged for.
+ * is not charged for.  What is in doubt counts only where the chain costs little more than the plan says, for it may come otherwise.
  */
 static bool
-pays(const Search *search, Path *scan, double share, Balance balance, Cost *spared)
+pays(const Search *search, Path *scan, double share, Balance balance, GhSpared *spared)
 {
+	const Cost	plan = balance.pages[1] + balance.work[1];
 	Cost		saved_pages;
 	Cost		saved_rows;
+	Cost		more_pages;
 
 	gh_absorbed_saves(search->root, scan, &saved_pages, &saved_rows);
 	balance.pages[0] += saved_pages;
@@ -531,14 +537,17 @@ pays(const Search *search, Path *scan, double share, Balance balance, Cost *spar
 					&saved_pages, &saved_rows);
 	balance.pages[0] -= saved_pages;
 	balance.work[0] -= saved_rows;
-	*spared = 0;
+	more_pages = search->is_cached ? Max(balance.pages[0] - balance.pages[1], 0) : 0;
+	if (balance.pages[0] - more_pages + balance.work[0] > GH_DOUBT_MOST * plan)
+		balance.doubt = 0;
+	balance.work[1] += balance.doubt;
 	if (balance.work[0] > balance.work[1])
 		return false;
-	if (balance.work[0] <= GH_SURE_SHARE * balance.work[1] && search->is_cached)
-		*spared = Max(balance.pages[0] - balance.pages[1], 0);
-	*spared += Min(balance.doubt,
-				   Max(balance.pages[0] + balance.work[0] - *spared -
-					   GH_DOUBT_SHARE * (balance.pages[1] + balance.work[1] - balance.doubt), 0));
+	*spared = (GhSpared)
+	{
+		.pages = balance.work[0] <= GH_SURE_SHARE * balance.work[1] ? more_pages : 0,
+			.doubt = balance.doubt,.least = GH_DOUBT_SHARE * plan
+	};
 	return true;
 }
 
@@ -568,7 +577,7 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	double		rows;
 	Cost		more = 0;
 	Balance		balance;
-	Cost		spared;
+	GhSpared	spared;
 	Cost		inner_pages;
 	Cost		inner_rows;
 
@@ -581,17 +590,15 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	balance.pages[1] = pages_cost(root, planned, false);
 	balance.doubt = 0;
 	(void) add_doubt(root, planned, search.is_cached, &balance.doubt);
-	balance.work[1] = planned->total_cost - balance.pages[1] + balance.doubt;
+	balance.work[1] = planned->total_cost - balance.pages[1];
 	/* what a join takes to begin with is more */
-	if (balance.work[1] < gh_setup_cost)
+	if (balance.work[1] + balance.doubt < gh_setup_cost)
 		return NULL;
 	chain = chain_of(&search, planned);
 	if (chain == NULL || gh_scan_below_joins(root, chain) == NULL || gh_device_reads(root, chain))
 		return NULL;
 	(void) add_doubt(root, chain, search.is_cached, &more);
-	more = Min(more, balance.doubt);
-	balance.doubt -= more;
-	balance.work[1] -= more;
+	balance.doubt = Max(balance.doubt - more, 0);
 	balance.pages[0] = pages_cost(root, chain, true);
 	balance.work[0] = gh_step(chain)->total_cost - gh_copies_save(root, chain) - balance.pages[0];
 	gh_inner_chains_save(root, chain, &inner_pages, &inner_rows);
