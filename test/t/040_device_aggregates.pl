@@ -15,7 +15,8 @@ if (($ENV{GPUHASH_STAND_IN} || '') ne 'no')
 }
 
 # a scan on a device starts for nothing: rescans, too, go there
-my @CONF = ('gpuhash.device_start_cost = 0', 'seq_page_cost = 0.05',
+# what stays on a device is another test's; from PostgreSQL 19 on the first scans of these tables make them fit for it
+my @CONF = ('gpuhash.enable_resident = off', 'gpuhash.device_start_cost = 0', 'seq_page_cost = 0.05',
 	"gpuhash.engine = 'cuda'", 'jit = off', 'autovacuum = off', 'max_parallel_workers_per_gather = 0', 'max_worker_processes = 20',
 	'parallel_setup_cost = 0', 'parallel_tuple_cost = 0', 'min_parallel_table_scan_size = 0', 'max_connections = 30', 'max_locks_per_transaction = 20',
 	'gpuhash.batch_rows = 1000', 'shared_buffers = 256MB');
@@ -409,9 +410,7 @@ sub check_queries
 		my $is_by = engines($plan{cuda}) . ($plan{cuda} =~ /Fallback Reason/ ? ' cpu' : '');
 		like($is_by, qr/^$by(?: $by)*$/, "$with: $name is done by $by") or diag($plan{cuda}) if $by ne 'any';
 		if ($name =~ /^(?!parallel).*spilled/ && $plan{cuda} =~ /Memory Usage: (\d+) kB.*Disk Usage/s) { cmp_ok($1, '<', 800, "$with: groups of $name stay within memory") }
-		# an inner side is not read whose table has stayed on the device: its pages are all-visible, as scans make them from PostgreSQL 19 on
-		my $stayed = $plan{cuda} =~ /Resident Tables: [1-9]/;
-		is(nodes($plan{cuda}), nodes($plan{cpu}), "$with: nodes of $name return as many rows") if !$stayed && $set !~ /parallel/ && $answer{off} !~ /ERROR/ && $name !~ /^first_there/;
+		is(nodes($plan{cuda}), nodes($plan{cpu}), "$with: nodes of $name return as many rows") if $set !~ /parallel/ && $answer{off} !~ /ERROR/ && $name !~ /^first_there/;
 	}
 	$session->do('RESET ALL; DROP TABLE temporary, temporary_inner');
 	$session->close;
