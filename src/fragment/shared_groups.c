@@ -29,6 +29,7 @@
 
 #include "fragment/inner_side.h"
 #include "fragment/shared_groups.h"
+#include "service/service.h"
 
 struct GhSharedGroups
 {
@@ -125,9 +126,19 @@ gh_shared_groups_apply(const GhFragment *fragment)
 		fragment->counts.pages == 0 && fragment->counts.back == 0;
 }
 
+static bool
+is_ready(const GhSharedGroups *groups)
+{
+	bool		ready = true;
+
+	if (groups->engine->shares_tables)
+		(void) gh_service_worker_of(groups->device, &ready);
+	return ready;
+}
+
 /*
- * Of a node that may share, the device becomes that on which nodes of the query have their groups, if there is one: which of several has
- * most memory left may have changed since.
+ * Of a node that may share, the device becomes that on which nodes of the query have their groups, if there is one, and it is ready: which
+ * of several has most memory left may have changed since.
  */
 void
 gh_shared_groups_choose_device(const GhFragment *fragment, int *device)
@@ -140,7 +151,8 @@ gh_shared_groups_choose_device(const GhFragment *fragment, int *device)
 	{
 		const GhSharedGroups *groups = dlist_container(GhSharedGroups, node, iter.cur);
 
-		if (groups->estate == fragment->css.ss.ps.state && groups->engine == fragment->device->engine && groups->offered)
+		if (groups->estate == fragment->css.ss.ps.state && groups->engine == fragment->device->engine && groups->offered &&
+			is_ready(groups))
 		{
 			*device = groups->device;
 			return;
