@@ -7,8 +7,8 @@
  * with which of its keys another table has.  A calendar has two hundred years, and facts are of five: of 2020 the
  * planner expects a two-hundredth of the facts, and a fifth comes.
  *
- * The first is certain where the columns are all that a unique index of a table has: then another table that is joined by all
- * of them refers to its rows, whether a foreign key says so or not (gh_key_factor).
+ * The first is likely where the columns are all that a unique index of a table has: another table that is joined by all of them
+ * mostly refers to its rows, also where no foreign key says so (gh_key_factor).
  *
  * Where a device does the joins either way, it costs nearly the same to have it make groups of many rows as of few,
  * while rows that come out of it are sorted and grouped one by one.
