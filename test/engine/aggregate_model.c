@@ -96,14 +96,30 @@ draw_value(Context *c, uint8_t value_class, bool wild, uint64_t *low, uint64_t *
 	}
 }
 
+static bool
+is_integer(uint32_t v)
+{
+	return vector_classes[v] == GH_CLASS_INT || vector_classes[v] == GH_CLASS_INT128;
+}
+
+/* The value as one that so many bits hold. */
+static void
+shorten(GhVector *vector, uint32_t row, uint32_t bits)
+{
+	vector->low[row] = (uint64_t) ((int64_t) vector->low[row] >> (64 - bits));
+	vector->high[row] = gh_sign_extension(vector->low[row]);
+}
+
 /* Rows, and behind them, and where a value is NULL, anything. */
 void
 aggregate_batch_fill(Context *c, GhVectorBatch *batch, uint32_t nrows, bool wild)
 {
 	uint64_t	nulls = random_below(c, 3) * 50;	/* of 100 */
 	uint64_t	dead = random_below(c, 3) * 10;
+	uint32_t	bits = random_below(c, 2) == 0 ? 0 : 1 + (uint32_t) random_below(c, 64);
 
 	batch->nrows = nrows;
+	memset(batch->bits, 0, sizeof(batch->bits));
 	for (uint32_t i = 0; i < GH_VECTOR_ROWS; i++)
 		batch->state[i] = i < nrows && random_below(c, 100) < dead ?
 			GH_ROW_DROPPED + (uint8_t) random_below(c, 2) : GH_ROW_LIVE;
@@ -115,7 +131,11 @@ aggregate_batch_fill(Context *c, GhVectorBatch *batch, uint32_t nrows, bool wild
 			vector->null[i] = random_below(c, 100) < nulls;
 			draw_value(c, i < nrows && !vector->null[i] ? vector_classes[v] : 0, wild,
 					   &vector->low[i], &vector->high[i]);
+			if (bits != 0 && i < nrows && !vector->null[i] && is_integer(v))
+				shorten(vector, i, bits);
 		}
+	for (uint32_t v = 0; v < VECTORS; v++)
+		batch->bits[v] = is_integer(v) ? (uint8_t) bits : 0;
 }
 
 /* ---------------------------------------------------------------- the model */

@@ -191,14 +191,33 @@ free_row_batch(RowBatch *batch)
 	free(batch->memory);
 }
 
+/* Values of 64 bits, or some of them, in a column of 128, and how many these are. */
+static void
+make_narrow(Context *c, GhVectorBatch *batch, uint32_t column)
+{
+	const GhVector *vector = &batch->vectors[column];
+	uint32_t	shift = (uint32_t) random_below(c, 64);
+
+	batch->bits[column] = (uint8_t) (64 - shift);
+	for (uint32_t i = 0; i < batch->nrows; i++)
+	{
+		if (vector->null[i] || batch->state[i] != GH_ROW_LIVE)
+			continue;
+		vector->low[i] = (uint64_t) ((int64_t) vector->low[i] >> shift);
+		vector->high[i] = gh_sign_extension(vector->low[i]);
+	}
+}
+
 void
 fill_row_batch(Context *c, const Pool *pool, const GhProgram *program, RowBatch *batch, uint32_t nrows)
 {
 	GhVectorBatch *b = &batch->batch;
+	bool		known = random_below(c, 2) == 0;
 	uint32_t	row;
 	uint32_t	i;
 
 	b->nrows = nrows;
+	gh_batch_forget_bits(b);
 	for (row = 0; row < nrows; row++)
 	{
 		b->state[row] = random_below(c, 16) == 0 ? 1 + random_below(c, 2) : GH_ROW_LIVE;
@@ -214,6 +233,9 @@ fill_row_batch(Context *c, const Pool *pool, const GhProgram *program, RowBatch 
 			b->vectors[i].null[row] = value.null;
 		}
 	}
+	for (i = 0; known && i < program->ncolumns; i++)
+		if (column_class(&gh_program_columns(program)[i]) == GH_CLASS_INT128)
+			make_narrow(c, b, i);
 }
 
 GhValue

@@ -197,6 +197,21 @@ plain(GhAggregateKind kind, uint8_t value_class)
 						GH_AGGREGATE_NO_FILTER);
 }
 
+/* That hold each of the values; 0: more than 64. */
+static uint8_t
+bits_of(const Wide *values, uint32_t nrows)
+{
+	uint8_t		bits = 1;
+
+	for (uint32_t i = 0; i < nrows && bits != 0; i++)
+	{
+		uint8_t		own = gh_value_bits((uint64_t) values[i], (uint64_t) (values[i] >> 64));
+
+		bits = own == 0 || own > bits ? own : bits;
+	}
+	return bits;
+}
+
 /*
  * Adds values to a state and, beside it, to a count of rows: as one group, and again as group
  * 1 of several, which must come to the same.  Returns the number of rows handed back.
@@ -227,6 +242,7 @@ feed(Context *c, GhAggregate aggregate, const Wide *values, uint32_t nrows,
 		batch.vectors[aggregate.argument].low[i] = (uint64_t) values[i];
 		batch.vectors[aggregate.argument].high[i] = (uint64_t) (values[i] >> 64);
 	}
+	batch.bits[aggregate.argument] = is_float(&aggregate) || random_below(c, 2) == 0 ? 0 : bits_of(values, nrows);
 	gh_cpu_aggregate(list, 2, &batch, NULL, one, false);
 	memcpy(before, batch.state, sizeof(before));
 	memset(batch.state, GH_ROW_LIVE, nrows);

@@ -2,6 +2,7 @@
  * packed.c
  *		Packs the values of a column, and unpacks them.
  */
+#include "engine/clones.h"
 #include "engine/page/packed.h"
 #include "engine/program/aggregate.h"
 
@@ -383,7 +384,7 @@ gh_packed_is_of(const GhPackedColumn *packed, const GhColumn *column, uint64_t n
 			low[i] = base + from[i]; \
 	} while (0)
 
-static void
+static gh_always_inline void
 unpack_numbers(const GhPackedColumn *packed, uint64_t first, uint32_t n, uint64_t *low)
 {
 	uint64_t	base = packed->base;
@@ -409,7 +410,7 @@ unpack_numbers(const GhPackedColumn *packed, uint64_t first, uint32_t n, uint64_
 	}
 }
 
-static void
+static gh_always_inline void
 unpack_wide(const GhPackedColumn *packed, uint64_t first, uint32_t n, const GhVector *vector)
 {
 	const uint64_t *from = (const uint64_t *) (const void *) const_part(packed, packed->values_at) + 2 * first;
@@ -421,7 +422,7 @@ unpack_wide(const GhPackedColumn *packed, uint64_t first, uint32_t n, const GhVe
 	}
 }
 
-static void
+static gh_always_inline void
 unpack_texts(const GhPackedColumn *packed, uint64_t first, uint32_t n, const GhVector *vector)
 {
 	const uint32_t *ends = (const uint32_t *) (const void *) const_part(packed, packed->ends_at);
@@ -440,7 +441,7 @@ unpack_texts(const GhPackedColumn *packed, uint64_t first, uint32_t n, const GhV
 	}
 }
 
-static void
+static gh_always_inline void
 unpack_fixed(const GhPackedColumn *packed, uint64_t first, uint32_t n, const GhVector *vector)
 {
 	const uint8_t *from = const_part(packed, packed->values_at) + first * packed->width;
@@ -452,7 +453,7 @@ unpack_fixed(const GhPackedColumn *packed, uint64_t first, uint32_t n, const GhV
 	}
 }
 
-void
+GH_CLONES void
 gh_unpack_rows(const GhPackedColumn *packed, uint64_t first, uint32_t n, bool wide, const GhVector *vector)
 {
 	if (packed->has_nulls)
@@ -476,4 +477,20 @@ gh_unpack_rows(const GhPackedColumn *packed, uint64_t first, uint32_t n, bool wi
 			unpack_texts(packed, first, n, vector);
 			break;
 	}
+}
+
+uint8_t
+gh_packed_bits(const GhPackedColumn *packed)
+{
+	uint64_t	base = packed->base;
+	uint64_t	range = packed->width == 0 ? 0 : UINT64_MAX >> (64 - 8 * packed->width);
+	uint8_t		least = gh_value_bits(base, gh_sign_extension(base));
+	uint8_t		greatest = gh_value_bits(base + range, gh_sign_extension(base + range));
+
+	if (packed->kind != GH_PACKED_NUMBERS)
+		return 0;
+	/* the range may be more than the numbers' own */
+	if ((int64_t) base >= 0 ? (int64_t) (base + range) < (int64_t) base : range > (uint64_t) INT64_MAX)
+		return 64;
+	return least > greatest ? least : greatest;
 }

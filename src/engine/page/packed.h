@@ -58,4 +58,7 @@ extern bool gh_packed_is_of(const GhPackedColumn *packed, const GhColumn *column
  */
 extern void gh_unpack_rows(const GhPackedColumn *packed, uint64_t first, uint32_t n, bool wide, const GhVector *vector);
 
+/* Bits that hold any of the numbers (GhVectorBatch.bits); 0: more than 64, or it has others. */
+extern uint8_t gh_packed_bits(const GhPackedColumn *packed);
+
 #endif							/* GPUHASH_PACKED_H */

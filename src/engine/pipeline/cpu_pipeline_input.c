@@ -239,6 +239,7 @@ load_lines(GhCpuPipeline *pipeline, const GhPageRef *asked, uint32_t page, const
 static void
 forget_rows(GhCpuPipeline *pipeline)
 {
+	gh_batch_forget_bits(&pipeline->levels[0]->batch);
 	pipeline->levels[0]->batch.nrows = 0;
 	pipeline->nparts = 0;
 }
@@ -366,6 +367,7 @@ begin_rows(GhCpuPipeline *pipeline, uint32_t n)
 	GhVectorBatch *batch = &pipeline->levels[0]->batch;
 
 	gh_batch_make_ready(batch, n);
+	gh_batch_forget_bits(batch);
 	batch->nrows = n;
 	memset(batch->state, GH_ROW_LIVE, n);
 }
@@ -389,6 +391,7 @@ take_packed(GhCpuPipeline *pipeline, const GhPipelineRequest *request, uint64_t 
 		uint32_t	v = request->given[g];
 
 		gh_unpack_rows(request->packed[g], request->first + at, n, pipeline->plan.wide[v] != 0, &batch->vectors[v]);
+		batch->bits[v] = gh_packed_bits(request->packed[g]);
 	}
 	if (request->bitmaps != NULL)
 		drop_unasked(batch, request->bitmaps, at, n);
@@ -538,6 +541,8 @@ count_seen(const GhCpuPipeline *pipeline)
 	const GhVectorBatch *batch = &pipeline->levels[0]->batch;
 	uint32_t	seen = 0;
 
+	if (memchr(batch->state, GH_ROW_DROPPED, batch->nrows) == NULL)
+		return batch->nrows;
 	for (uint32_t i = 0; i < batch->nrows; i++)
 		seen += batch->state[i] != GH_ROW_DROPPED;
 	return seen;

@@ -370,6 +370,16 @@ copy_vector(const GhVector *to, const GhVector *from, bool high, uint32_t at, co
 		to->high[at + i] = from->high[rows[i]];
 }
 
+/* Before the rows are counted: what is known of those that are there, and of those that come. */
+static void
+copy_bits(GhVectorBatch *to, const GhVectorBatch *from, uint32_t v)
+{
+	uint8_t		before = to->nrows == 0 ? from->bits[v] : to->bits[v];
+	bool		known = before != 0 && from->bits[v] != 0;
+
+	to->bits[v] = !known ? 0 : before > from->bits[v] ? before : from->bits[v];
+}
+
 static void
 run_next_level(Probe *p)
 {
@@ -403,8 +413,11 @@ go_on(Probe *p, const GhCpuPicks *picks)
 			n = GH_VECTOR_ROWS - next->batch.nrows;
 		for (uint32_t v = 0; v < gh_program_vectors(plan->options.program); v++)
 			if ((plan->needed[p->step + 1][v / 64] >> v % 64 & 1) != 0)
+			{
 				copy_vector(&next->batch.vectors[v], &p->batch->vectors[v], plan->wide[v],
 							next->batch.nrows, rows, n);
+				copy_bits(&next->batch, p->batch, v);
+			}
 		for (uint32_t i = 0; i < n; i++)
 			next->origin[next->batch.nrows + i] = p->level == 0 ? rows[i] : level->origin[rows[i]];
 		next->batch.nrows += n;

@@ -11,6 +11,7 @@
  *	   added, so that the row can still go back.  At the end there is memory in the sink for all, or it goes back.
  *	2. It becomes the same rows again, which are added whenever there is no more room.  Nothing can fail.
  */
+#include "engine/clones.h"
 #include "engine/pipeline/cpu_pipeline.h"
 
 void
@@ -74,7 +75,7 @@ count_live(GhCpuPipeline *pipeline, uint32_t level, uint32_t step)
 }
 
 /* Whether all live rows' values of 128 bits can be summed (gh_aggregate_fits), as almost always, in a loop without a branch. */
-static bool
+GH_CLONES static bool
 all_fit(const GhVectorBatch *batch, const GhVector *vector)
 {
 	const uint8_t *state = batch->state;
@@ -104,7 +105,7 @@ check_sums(GhCpuPipeline *pipeline, uint32_t level)
 		if (!gh_aggregate_is_sum(aggregate) ||
 			(aggregate->kind == GH_AGGREGATE_SUM && aggregate->value_class == GH_CLASS_INT) ||
 			(options->sink.groups.in_order != 0 && gh_class_is_float(aggregate->value_class)) ||
-			(aggregate->kind == GH_AGGREGATE_SUM && wide && all_fit(batch, vector)))
+			(aggregate->kind == GH_AGGREGATE_SUM && wide && (batch->bits[aggregate->argument] != 0 || all_fit(batch, vector))))
 			continue;
 		for (uint32_t i = 0; i < batch->nrows; i++)
 			if (batch->state[i] == GH_ROW_LIVE && gh_aggregate_takes(aggregate, batch->vectors, i) &&

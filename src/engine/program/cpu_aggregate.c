@@ -5,13 +5,14 @@
  * Where all rows are of one group, each aggregate goes over the whole batch by itself, on a
  * copy of its state.  Only when all of them have got through are the states replaced, so that
  * a batch with a row that does not fit somewhere has changed nothing, and is done again row
- * by row.  Counts, truth values and 64-bit integers are gathered in loops without a branch,
+ * by row.  Counts, truth values and integers that 64 bits hold are gathered in loops without a branch,
  * from zero, and merged into the copy; what else there is, is added row after row.
  *
  * Rows of several groups are added an aggregate at a time, too, where nothing can fail: all sums
  * and all their arguments in the batch are far from the limits, or the caller knows it.  Where groups are few, all rows of a group are
  * added before those of the next, so that its state is in registers meanwhile.
  */
+#include "engine/clones.h"
 #include "engine/program/aggregate.h"
 
 /* The argument of an aggregate, and which of the rows it takes. */
@@ -19,6 +20,7 @@ typedef struct Column
 {
 	const uint64_t *low;		/* where the aggregate has an argument */
 	const uint64_t *high;
+	bool		integers;		/* which 64 bits hold */
 	uint32_t	nrows;
 	uint8_t		takes[GH_VECTOR_ROWS];	/* 1, or 0: also for rows behind the last */
 } Column;
@@ -27,21 +29,29 @@ typedef struct Column
  * Rows that are there, and of these, those whose value is.  To a compiler a byte that is written may be any other one: it is
  * told here that they are none of those that are read.
  */
-static void
+static gh_always_inline void
 take_live(uint8_t *restrict takes, const uint8_t *restrict state, uint32_t nrows)
 {
 	for (uint32_t i = 0; i < nrows; i++)
 		takes[i] = state[i] == GH_ROW_LIVE;
 }
 
-static void
+static gh_always_inline void
 leave_nulls(uint8_t *restrict takes, const uint8_t *restrict null, uint32_t nrows)
 {
 	for (uint32_t i = 0; i < nrows; i++)
 		takes[i] &= null[i] == 0;
 }
 
-static void
+/* Are the argument's values integers that 64 bits are known to hold? */
+static bool
+are_integers(const GhAggregate *aggregate, const GhVectorBatch *batch)
+{
+	return aggregate->value_class == GH_CLASS_INT ||
+		(aggregate->value_class == GH_CLASS_INT128 && batch->bits[aggregate->argument] != 0);
+}
+
+static gh_always_inline void
 open_column(Column *column, const GhAggregate *aggregate, const GhVectorBatch *batch)
 {
 	uint32_t	nrows = gh_loop_rows(batch->nrows);
@@ -49,12 +59,14 @@ open_column(Column *column, const GhAggregate *aggregate, const GhVectorBatch *b
 	const uint64_t *truth;
 
 	column->low = column->high = NULL;
+	column->integers = false;
 	column->nrows = batch->nrows;
 	take_live(takes, batch->state, nrows);
 	if (aggregate->kind != GH_AGGREGATE_COUNT_ROWS)
 	{
 		column->low = batch->vectors[aggregate->argument].low;
 		column->high = batch->vectors[aggregate->argument].high;
+		column->integers = are_integers(aggregate, batch);
 		leave_nulls(takes, batch->vectors[aggregate->argument].null, nrows);
 	}
 	if (aggregate->filter != GH_AGGREGATE_NO_FILTER)
@@ -67,7 +79,7 @@ open_column(Column *column, const GhAggregate *aggregate, const GhVectorBatch *b
 	memset(takes + batch->nrows, 0, nrows - batch->nrows);
 }
 
-static uint64_t
+static gh_always_inline uint64_t
 count_taken(const Column *column)
 {
 	uint32_t	nrows = gh_loop_rows(column->nrows);
@@ -82,7 +94,7 @@ count_taken(const Column *column)
  * The sum of 64-bit integers, in halves of 32 bits without sign, of which 2^32 rows fit in
  * a word; each negative number was taken for one that is 2^64 greater.
  */
-static void
+static gh_always_inline void
 sum_integers(const Column *column, GhAggregateState *state)
 {
 	uint32_t	nrows = gh_loop_rows(column->nrows);
@@ -103,7 +115,7 @@ sum_integers(const Column *column, GhAggregateState *state)
 }
 
 /* The least integer, or the greatest as the complement of the least complement. */
-static uint64_t
+static gh_always_inline uint64_t
 least_integer(const Column *column, uint64_t complement)
 {
 	uint32_t	nrows = gh_loop_rows(column->nrows);
@@ -119,7 +131,7 @@ least_integer(const Column *column, uint64_t complement)
 }
 
 /* Is there a row of that truth value? */
-static bool
+static gh_always_inline bool
 any_truth(const Column *column, bool truth)
 {
 	uint32_t	nrows = gh_loop_rows(column->nrows);
@@ -131,11 +143,9 @@ any_truth(const Column *column, bool truth)
 }
 
 /* Fills `state` from the whole column; false: there is no loop for such an aggregate. */
-static bool
+static gh_always_inline bool
 gather_column(const GhAggregate *aggregate, const Column *column, GhAggregateState *state)
 {
-	bool		integers = aggregate->value_class == GH_CLASS_INT;
-
 	switch (aggregate->kind)
 	{
 		case GH_AGGREGATE_COUNT_ROWS:
@@ -148,16 +158,18 @@ gather_column(const GhAggregate *aggregate, const Column *column, GhAggregateSta
 			state->low = any_truth(column, true);
 			break;
 		case GH_AGGREGATE_SUM:
-			if (!integers)
+			if (!column->integers)
 				return false;
 			sum_integers(column, state);
 			break;
 		case GH_AGGREGATE_MIN:
 		case GH_AGGREGATE_MAX:
-			if (!integers)
+			if (!column->integers)
 				return false;
 			state->low = least_integer(column, aggregate->kind == GH_AGGREGATE_MIN ? 0 :
 									   UINT64_MAX);
+			if (aggregate->value_class == GH_CLASS_INT128)
+				state->high = gh_sign_extension(state->low);
 			break;
 		default:
 			return false;
@@ -167,7 +179,7 @@ gather_column(const GhAggregate *aggregate, const Column *column, GhAggregateSta
 }
 
 /* All rows of a batch to one state; false: not all fit, and the state is good for nothing. */
-static bool
+static gh_always_inline bool
 add_column(const GhAggregate *aggregate, const GhVectorBatch *batch, GhAggregateState *state)
 {
 	Column		column;
@@ -183,7 +195,7 @@ add_column(const GhAggregate *aggregate, const GhVectorBatch *batch, GhAggregate
 }
 
 /* False: a row does not fit somewhere, and no state is changed. */
-static bool
+GH_CLONES static bool
 add_columns(const GhAggregate *aggregates, uint32_t count, const GhVectorBatch *batch,
 			GhAggregateState *states)
 {
@@ -214,6 +226,7 @@ typedef struct Taken
 	const GhAggregate *aggregate;
 	const uint64_t *low;		/* of its argument */
 	const uint64_t *high;		/* NULL: there are none */
+	uint32_t	bits;			/* of integers, that hold each of them; 0: nobody knows */
 	const uint32_t *groups;		/* by row of the batch */
 	GhAggregateState *states;	/* its own of the first group */
 	uint32_t	stride;			/* states of a group */
@@ -221,10 +234,10 @@ typedef struct Taken
 } Taken;
 
 /*
- * What is done with each of the rows, after one another; `low` and `high` are its value, `state` is a copy of what it goes to, as long
- * as the next row is of the same group.
+ * What is done with each of the rows, after one another, and then with all of a run that are of the same group, from the one in
+ * place `from` up to that in place t; `state` is a copy of what they go to.
  */
-#define EACH_TAKEN(taken, statement) \
+#define EACH_RUN(taken, each, all) \
 	do { \
 		const uint16_t *rows = (taken)->rows->rows; \
 		const uint32_t count = (taken)->rows->count; \
@@ -236,13 +249,20 @@ typedef struct Taken
 			GhAggregateState *place = (taken)->states + (size_t) group * (taken)->stride; \
 			GhAggregateState copy = *place; \
 			GhAggregateState *state = &copy; \
+			uint32_t	from = t; \
 			do \
 			{ \
-				statement; \
+				each; \
 			} while (++t < count && groups[row = rows[t]] == group); \
+			all; \
 			*place = copy; \
 		} \
 	} while (0)
+#define EACH_TAKEN(taken, each) EACH_RUN(taken, each, (void) from)
+
+/* Of integers of so many bits 64 hold the sum of a batch. */
+#define SHORT_BITS (64 - 10)
+_Static_assert(GH_VECTOR_ROWS == 1 << 10, "so many rows");
 
 /* Few groups are put in order: as many as a pass over their counts is nothing beside the rows. */
 #define ORDERED_GROUPS 128
@@ -306,6 +326,7 @@ open_taken(const GhAggregate *aggregate, const GhVectorBatch *batch, const Rows 
 		taken->low = batch->vectors[aggregate->argument].low;
 	if (aggregate->value_class == GH_CLASS_INT128)
 		taken->high = batch->vectors[aggregate->argument].high;
+	taken->bits = are_integers(aggregate, batch) ? batch->bits[aggregate->argument] : 0;
 	taken->rows = live;
 	if (takes_all(aggregate, batch))
 		return;
@@ -347,8 +368,8 @@ all_fit(const Taken *taken)
 
 	if (aggregate->kind != GH_AGGREGATE_SUM)
 		return false;
-	if (aggregate->value_class == GH_CLASS_INT)
-		EACH_TAKEN(taken, any |= is_large(state->high));
+	if (aggregate->value_class == GH_CLASS_INT || taken->bits != 0)
+		EACH_RUN(taken, (void) row, (void) from; any |= is_large(state->high));
 	else if (aggregate->value_class == GH_CLASS_INT128)
 		EACH_TAKEN(taken, any |= is_large(taken->high[row]) | is_large(state->high));
 	else if (aggregate->value_class == GH_CLASS_FLOAT8)
@@ -376,11 +397,18 @@ add_taken(const Taken *taken)
 	const uint64_t *high = taken->high;
 
 	if (aggregate->kind <= GH_AGGREGATE_COUNT)
-		EACH_TAKEN(taken, state->count++);
+		EACH_RUN(taken, (void) row, state->count += t - from);
 	else if (aggregate->kind != GH_AGGREGATE_SUM)
 		EACH_TAKEN(taken, (void) gh_aggregate_add(aggregate, state, low[row], high != NULL ? high[row] : 0));
 	else if (aggregate->value_class == GH_CLASS_FLOAT8)
 		EACH_TAKEN(taken, add_float(state, low[row]));
+	else if (taken->bits != 0 && taken->bits <= SHORT_BITS)
+	{
+		uint64_t	sum = 0;
+
+		EACH_RUN(taken, sum += low[row], state->count += t - from;
+				 (void) gh_sum_add(&state->low, &state->high, sum, gh_sign_extension(sum)); sum = 0);
+	}
 	else if (aggregate->value_class == GH_CLASS_INT)
 		EACH_TAKEN(taken, state->count++;
 				   (void) gh_sum_add(&state->low, &state->high, low[row], gh_sign_extension(low[row])));

@@ -6,6 +6,8 @@
  * are NULL or no longer live: that costs less than asking, and the compiler vectorises what
  * the processor has instructions for.  Whether any row went wrong is gathered on the way;
  * only where one did, a second pass looks for it among the rows that count.
+ * 128-bit values that 64 bits are known to hold are compared, added and multiplied as such, without a look at
+ * each row (GhVectorBatch.bits): most numerics of columns in memory, and what is computed of them.
  * Instructions that follow addresses or need a call for each row (text, 128 bits) leave the
  * other rows out, and the rest goes by the evaluator of single rows.
  *
@@ -13,10 +15,9 @@
  * no remainder loop, without which compilers do not vectorise at -O2.  The rows behind the
  * last one are as if dropped.
  */
+#include "engine/clones.h"
 #include "engine/program/cpu_pattern.h"
 #include "engine/program/program_row.h"
-
-#define gh_always_inline inline __attribute__((always_inline))
 
 /* No row of such a loop depends on another: a result is none of its arguments.  Clang looks
  * whether they overlap, at run time. */
@@ -32,7 +33,7 @@
 typedef struct Run
 {
 	const GhProgram *program;
-	const GhVectorBatch *batch;
+	GhVectorBatch *batch;
 	uint8_t    *state;
 	GhVector   *vectors;
 	uint32_t	nrows;
@@ -71,6 +72,7 @@ gh_batch_begin(GhVectorBatch *batch, const GhProgram *program, void *memory)
 	place += GH_VECTOR_ROWS;
 	batch->vectors = (GhVector *) place;
 	place += aligned(batch->nvectors * sizeof(GhVector));
+	memset(batch->bits, 0, sizeof(batch->bits));
 	gh_row_prepare(program, values);
 	for (uint32_t v = 0; v < batch->nvectors; v++)
 	{
@@ -85,7 +87,19 @@ gh_batch_begin(GhVectorBatch *batch, const GhProgram *program, void *memory)
 		vector->low[0] = values[v].low;
 		vector->high[0] = values[v].high;
 		vector->null[0] = values[v].null;
+		if (gh_program_constants(program)[v - program->ncolumns].value_class == GH_CLASS_INT128)
+			batch->bits[v] = gh_value_bits(values[v].low, values[v].high);
 	}
+}
+
+void
+gh_batch_forget_bits(GhVectorBatch *batch)
+{
+	const GhProgram *program = batch->program;
+	uint32_t	constants = program->ncolumns + program->nconstants;
+
+	memset(batch->bits, 0, program->ncolumns);
+	memset(batch->bits + constants, 0, batch->nvectors - constants);
 }
 
 /* Rows that are made ready at the least, and of which a multiple is. */
@@ -142,7 +156,7 @@ sum_bytes(uint64_t bytes)
 	return sum;
 }
 
-void
+GH_CLONES void
 gh_batch_count(const GhVectorBatch *batch, uint32_t *live, uint32_t *back)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -184,7 +198,7 @@ hand_back(Run *run, uint32_t i)
 }
 
 /* A truth value is 0 or 1, so its lowest byte tells; of rows that are not live it is ignored. */
-static void
+static gh_always_inline void
 filter(Run *run, const GhInstruction *in)
 {
 	const uint64_t *low = run->vectors[in->args[0]].low;
@@ -211,7 +225,7 @@ copy_nulls(Run *run, const GhInstruction *in)
 	memcpy(run->vectors[in->result].null, run->vectors[in->args[0]].null, gh_loop_rows(run->nrows));
 }
 
-static void
+static gh_always_inline void
 join_nulls(Run *run, const GhInstruction *in)
 {
 	const uint8_t *a = run->vectors[in->args[0]].null;
@@ -280,7 +294,7 @@ words_2(Run *run, const GhInstruction *in,
 
 /* ------------------------------------------------------------- truth values */
 
-static void
+static gh_always_inline void
 and_or(Run *run, const GhInstruction *in)
 {
 	const GhVector *a = &run->vectors[in->args[0]];
@@ -302,7 +316,7 @@ and_or(Run *run, const GhInstruction *in)
 	}
 }
 
-static void
+static gh_always_inline void
 null_test(Run *run, const GhInstruction *in)
 {
 	const uint8_t *a = run->vectors[in->args[0]].null;
@@ -320,16 +334,18 @@ null_test(Run *run, const GhInstruction *in)
 /* --------------------------------------------------------- 128 bits and text */
 
 /* Whether 64 bits hold the values of all live rows, as those of most numerics. */
-static bool
-is_narrow(const Run *run, const GhVector *vector)
+static gh_always_inline bool
+is_narrow(const Run *run, uint32_t v)
 {
-	const uint64_t *low = vector->low;
-	const uint64_t *high = vector->high;
+	const uint64_t *low = run->vectors[v].low;
+	const uint64_t *high = run->vectors[v].high;
 	const uint8_t *state = run->state;
 	uint32_t	rows = gh_loop_rows(run->nrows);
 	uint64_t	beyond = 0;
 	uint32_t	i;
 
+	if (run->batch->bits[v] != 0)
+		return true;
 	for (i = 0; i < rows; i++)
 		beyond |= (high[i] ^ gh_sign_extension(low[i])) & (0 - (uint64_t) (state[i] == GH_ROW_LIVE));
 	return beyond == 0;
@@ -348,8 +364,48 @@ is_narrow(const Run *run, const GhVector *vector)
 		} \
 	} while (0)
 
+/* Bits of a sum, a difference or a product of values of which so many are known; 0: of neither, or more than 64. */
+static uint32_t
+result_bits(const GhVectorBatch *batch, const GhInstruction *in)
+{
+	uint32_t	a = batch->bits[in->args[0]];
+	uint32_t	b = batch->bits[in->args[1]];
+	uint32_t	bits = in->op == GH_OP_MUL ? a + b : (a > b ? a : b) + 1;
+
+	return a == 0 || b == 0 || bits > 64 ? 0 : bits;
+}
+
+/* What 64 bits hold; of rows that are not live, anything. */
+#define SHORT_2(expression) \
+	do { \
+		GH_EVERY_ROW \
+		for (uint32_t i = 0; i < rows; i++) \
+		{ \
+			low[i] = (expression); \
+			high[i] = gh_sign_extension(low[i]); \
+		} \
+	} while (0)
+
+/* Sums, differences and products that are known to be of 64 bits. */
+static gh_always_inline void
+short_2(Run *run, const GhInstruction *in)
+{
+	const uint64_t *a = run->vectors[in->args[0]].low;
+	const uint64_t *b = run->vectors[in->args[1]].low;
+	uint64_t   *low = run->vectors[in->result].low;
+	uint64_t   *high = run->vectors[in->result].high;
+	uint32_t	rows = gh_loop_rows(run->nrows);
+
+	if (in->op == GH_OP_ADD)
+		SHORT_2(a[i] + b[i]);
+	else if (in->op == GH_OP_SUB)
+		SHORT_2(a[i] - b[i]);
+	else
+		SHORT_2(a[i] * b[i]);
+}
+
 /* Sums, differences and products of two integers of 64 bits; false: it is none of these. */
-static bool
+static gh_always_inline bool
 narrow_2(Run *run, const GhInstruction *in)
 {
 	const uint64_t *a = run->vectors[in->args[0]].low;
@@ -357,8 +413,18 @@ narrow_2(Run *run, const GhInstruction *in)
 	uint64_t   *low = run->vectors[in->result].low;
 	uint64_t   *high = run->vectors[in->result].high;
 
-	if ((in->op != GH_OP_ADD && in->op != GH_OP_SUB && in->op != GH_OP_MUL) ||
-		!is_narrow(run, &run->vectors[in->args[0]]) || !is_narrow(run, &run->vectors[in->args[1]]))
+	uint32_t	bits;
+
+	if (in->op != GH_OP_ADD && in->op != GH_OP_SUB && in->op != GH_OP_MUL)
+		return false;
+	bits = result_bits(run->batch, in);
+	run->batch->bits[in->result] = (uint8_t) bits;
+	if (bits != 0)
+	{
+		short_2(run, in);
+		return true;
+	}
+	if (!is_narrow(run, in->args[0]) || !is_narrow(run, in->args[1]))
 		return false;
 	if (in->op == GH_OP_ADD)
 		NARROW_2(x + y);
@@ -505,12 +571,25 @@ row_by_row(Run *run, const GhInstruction *in)
 
 /* ---------------------------------------------------------------------- all */
 
-static void
+/* Operation and class; of 128-bit values that 64 bits are known to hold, comparisons are those of integers. */
+static uint32_t
+op_key(const Run *run, const GhInstruction *in)
+{
+	const uint8_t *bits = run->batch->bits;
+
+	if (in->op_class == GH_CLASS_INT128 && in->op <= GH_OP_GE && bits[in->args[0]] != 0 && bits[in->args[1]] != 0)
+		return GH_OP_KEY(in->op, GH_CLASS_INT);
+	return gh_op_key(in);
+}
+
+GH_CLONES static void
 run_instruction(Run *run, const GhInstruction *in)
 {
 	if (match_parts(run, in))
 		return;
-	switch (gh_op_key(in))
+	if (gh_program_result_class(in) != 0)
+		run->batch->bits[in->result] = 0;
+	switch (op_key(run, in))
 	{
 #define WORDS_1(op, op_class, f) case GH_OP_KEY(op, op_class): words_1(run, in, f); break;
 #define WORDS_2(op, op_class, f) case GH_OP_KEY(op, op_class): words_2(run, in, f); break;

@@ -52,6 +52,8 @@ typedef struct GhVector
 	uint8_t    *null;			/* 0 or 1 */
 } GhVector;
 
+#define GH_PROGRAM_VECTORS_MAX 128	/* columns, constants and temporaries together */
+
 typedef struct GhVectorBatch
 {
 	uint32_t	nrows;			/* at most GH_VECTOR_ROWS */
@@ -61,6 +63,11 @@ typedef struct GhVectorBatch
 	/* of gh_batch_begin and gh_batch_prepare, else 0: rows that are ready, and whose vectors these are */
 	uint32_t	ready;
 	const struct GhProgram *program;
+	/*
+	 * Of vectors of integers, of 128 bits too: so many bits, 64 at most, one of them for the sign, hold the value of every row that
+	 * is live and not NULL; 0: nobody knows.  Whoever puts rows into the batch sees to it, see gh_batch_forget_bits().
+	 */
+	uint8_t		bits[GH_PROGRAM_VECTORS_MAX];
 } GhVectorBatch;
 
 /*
@@ -127,7 +134,6 @@ gh_tid_value(uint32_t block, uint32_t line)
 /* ----------------------------------------------------------------- programs */
 
 #define GH_PROGRAM_MAGIC 0x67685031
-#define GH_PROGRAM_VECTORS_MAX 128	/* columns, constants and temporaries together */
 #define GH_PROGRAM_INSTRUCTIONS_MAX 1024
 #define GH_PROGRAM_LISTS_MAX 64
 #define GH_PROGRAM_BYTES_MAX (1 << 20)
@@ -393,6 +399,20 @@ gh_batch_make_ready(GhVectorBatch *batch, uint32_t nrows)
 	if (nrows > batch->ready && batch->program != NULL)
 		gh_batch_extend(batch, nrows);
 }
+
+/*
+ * How many bits, one of them for the sign, hold a value of 128 bits; 0: more than 64.
+ */
+static inline uint8_t
+gh_value_bits(uint64_t low, uint64_t high)
+{
+	uint64_t	sign = 0 - (low >> 63);
+
+	return high != sign ? 0 : low == sign ? 1 : (uint8_t) (65 - __builtin_clzll(low ^ sign));
+}
+
+/* Of columns and temporaries nothing is known: before rows are put into a batch that had others. */
+extern void gh_batch_forget_bits(GhVectorBatch *batch);
 
 /* Runs a program that was checked; returns the number of rows that are live at the end. */
 extern uint32_t gh_program_run(const GhProgram *program, GhVectorBatch *batch);
