@@ -179,6 +179,13 @@ take_records(GhFragment *fragment, const char *records, Size bytes)
 		gh_output_take(node, records, bytes);
 }
 
+/* GhFragmentMethods */
+static double
+expected_groups(const GhFragment *fragment)
+{
+	return gh_aggregate_expected((const GhAggregateNode *) fragment);
+}
+
 static const GhFragmentMethods fragment_methods = {
 	.doing = "aggregate on the GPU",
 	.left_there = "Groups",
@@ -194,6 +201,7 @@ static const GhFragmentMethods fragment_methods = {
 	.start_anew = gh_aggregate_start_anew,
 	.order_matters = gh_aggregate_order_matters,
 	.adds_floats = gh_aggregate_adds_floats,
+	.expected_groups = expected_groups,
 	.why_not_on_device = why_not_on_device,
 	.device_sink = device_sink,
 	.narrow = gh_aggregate_narrow,

@@ -67,6 +67,7 @@ typedef struct GhFragmentMethods
 	/* Whether results tell in which order rows were added; and whether for sums, or the like, of floats. */
 	bool		(*order_matters) (const GhFragment *fragment);
 	bool		(*adds_floats) (const GhFragment *fragment);
+	double		(*expected_groups) (const GhFragment *fragment);	/* NULL: rows come of it */
 
 	/* -- on a device -- */
 	/*

@@ -60,6 +60,7 @@ my %ALONE = (
 	full => ['SELECT one.t, count(*), sum(t.i8), sum(one.p) FROM t FULL JOIN one ON one.k = t.k GROUP BY one.t'],
 	shared => ['WITH w AS (SELECT id, k, sum(i8) AS s FROM t GROUP BY id, k) SELECT id, s FROM w WHERE s = (SELECT max(s) FROM w)'],
 	large_inner => ['SELECT count(*), sum(p) FROM one WHERE NOT EXISTS (SELECT FROM t WHERE t.k = one.k AND t.g < 3)'],
+	many_groups => ['SELECT id, count(*) FROM thin GROUP BY id'],
 	few => ['SELECT p % 3, count(*), sum(k) FROM two GROUP BY 1'],
 	scan => ['SELECT ctid, t.* FROM t WHERE g = 3'],
 	parallel_join => ['SELECT g, count(*), sum(t.n), sum(one.p) FROM t JOIN one ON one.k = t.k GROUP BY g', $PARALLEL],
@@ -73,7 +74,8 @@ CREATE TABLE parts_0 PARTITION OF parts FOR VALUES WITH (MODULUS 3, REMAINDER 0)
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES WITH (MODULUS 3, REMAINDER 1) WITH (fillfactor = 10);
 CREATE TABLE parts_2 PARTITION OF parts FOR VALUES WITH (MODULUS 3, REMAINDER 2) WITH (fillfactor = 10);
 INSERT INTO parts SELECT * FROM t;
-ANALYZE several, wide, parts;";
+CREATE TABLE thin AS SELECT i AS id FROM generate_series(1, 30000) i;
+ANALYZE several, wide, parts, thin;";
 
 my $run = GpuHash::FaultRun->new(node => 'GpuHash(?:Aggregate|Rows)', tables => $TABLES, vacuumed => [qw(t one wide)], queries => \%QUERY);
 my ($service, $session);
