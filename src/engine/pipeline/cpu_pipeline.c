@@ -226,6 +226,8 @@ cpu_pipeline_destroy(GhPipeline *handle)
 	gh_cpu_sink_drop(pipeline);
 	for (uint32_t l = 0; l <= GH_PROBES_MAX; l++)
 		drop_level(pipeline->levels[l]);
+	for (uint32_t p = 0; p < GH_PROBES_MAX; p++)
+		gh_cpu_sieve_end(&pipeline->sieves[p]);
 	free(pipeline->came);
 	free(pipeline->numbers);
 	free(pipeline->untold);

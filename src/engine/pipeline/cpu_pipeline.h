@@ -96,6 +96,16 @@ typedef struct GhCpuLater
 	uint32_t	instruction;	/* of a step that is no probe: before this one */
 } GhCpuLater;
 
+/* Of a probe: rows are dropped whose keys are not in its table, without a look into it (cpu_sieve.c). */
+typedef struct GhCpuSieve
+{
+	struct GhKeyFilter *filter; /* of the table's keys; NULL: there is none */
+	uint64_t	version;		/* of the table, when it was made */
+	uint64_t	looked;			/* keys since it was made; without one, that were looked up */
+	uint64_t	passed;			/* of these; without one, that were found */
+	bool		given_up;
+} GhCpuSieve;
+
 /* Rows of a page among those of level 0, from where the part before ends. */
 typedef struct GhCpuPart
 {
@@ -119,6 +129,7 @@ typedef struct GhCpuPipeline
 	GhCpuRows  *rows;			/* of a table that is made; NULL: the table has been made, or there is none */
 	GhPipelineStats made_stats; /* of the table, when it was */
 
+	GhCpuSieve	sieves[GH_PROBES_MAX];
 	bool		multiplies;		/* some probe makes several rows of one */
 	/* Some probe marks: what a row becomes goes on although the row goes back, so that all its matches are marked. */
 	bool		marks;
@@ -183,6 +194,14 @@ extern bool gh_cpu_probe(GhCpuPipeline *pipeline, uint32_t level, uint32_t step)
 /* A row's key; false: a part is NULL. */
 extern bool gh_cpu_row_key(const GhKeyPart *parts, uint32_t nparts, const GhVectorBatch *batch, uint32_t row,
 						   uint64_t *key);
+
+/* ------------------------------------------------------ sieves: cpu_sieve.c */
+
+/* So many keys were looked up in a table that a pipeline has made, and so many of them found: may make a filter. */
+extern void gh_cpu_sieve_found(GhCpuSieve *sieve, GhTable *table, uint64_t looked, uint64_t found);
+/* Drops rows whose keys, by pick, are not in the table; they are picked no longer. */
+extern void gh_cpu_sieve_rows(GhCpuSieve *sieve, const GhTable *table, uint8_t *state, GhCpuPicks *picks, uint64_t *keys);
+extern void gh_cpu_sieve_end(GhCpuSieve *sieve);
 
 /* ------------------------------------------------- sinks: cpu_pipeline_sink.c */
 

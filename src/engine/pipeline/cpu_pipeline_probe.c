@@ -23,6 +23,7 @@ typedef struct Probe
 	const GhProbe *probe;
 	GhTable    *table;			/* where the keys are looked up; NULL: none is anywhere */
 	const GhCpuRows *rows;		/* NULL: of a table that no pipeline made */
+	GhCpuSieve *sieve;			/* NULL: none can be of use */
 	const GhCpuOverlay *overlay;	/* of that table, which has other columns than the probe; or NULL */
 	GhTable    *instead;		/* where keys are looked up that are not the table's; NULL: none of them is anywhere */
 	bool		by_number;		/* what is found are numbers of rows; else values */
@@ -88,8 +89,8 @@ forget_null_keys(Probe *p)
 	}
 }
 
-/* Directly, not by way of the handle's queue: nothing stops it.  values: NULL, where they do not matter. */
-static void
+/* Directly, not by way of the handle's queue: nothing stops it.  values: NULL, where they do not matter.  How many are there. */
+static uint64_t
 find_keys(Probe *p, GhTable *table, uint64_t *values)
 {
 	GhCpuTable *handle = (GhCpuTable *) table;
@@ -106,17 +107,20 @@ find_keys(Probe *p, GhTable *table, uint64_t *values)
 	while (request.outcome.done < request.count)
 		(void) gh_cpu_find_slice(handle, &request);
 	gh_cpu_unlock(handle);
+	return request.outcome.matched;
 }
 
 static void
 look_up(Probe *p)
 {
+	uint64_t	found;
+
+	memset(p->at->there, 0, p->at->picks.n);
 	if (p->table == NULL)
-	{
-		memset(p->at->there, 0, p->at->picks.n);
 		return;
-	}
-	find_keys(p, p->table, p->probe->nfills > 0 || !p->is_single ? p->at->values : NULL);
+	found = find_keys(p, p->table, p->probe->nfills > 0 || !p->is_single ? p->at->values : NULL);
+	if (p->sieve != NULL)
+		gh_cpu_sieve_found(p->sieve, p->table, p->at->picks.n, found);
 	forget_null_keys(p);
 }
 
@@ -370,16 +374,6 @@ copy_vector(const GhVector *to, const GhVector *from, bool high, uint32_t at, co
 		to->high[at + i] = from->high[rows[i]];
 }
 
-/* Before the rows are counted: what is known of those that are there, and of those that come. */
-static void
-copy_bits(GhVectorBatch *to, const GhVectorBatch *from, uint32_t v)
-{
-	uint8_t		before = to->nrows == 0 ? from->bits[v] : to->bits[v];
-	bool		known = before != 0 && from->bits[v] != 0;
-
-	to->bits[v] = !known ? 0 : before > from->bits[v] ? before : from->bits[v];
-}
-
 static void
 run_next_level(Probe *p)
 {
@@ -416,7 +410,7 @@ go_on(Probe *p, const GhCpuPicks *picks)
 			{
 				copy_vector(&next->batch.vectors[v], &p->batch->vectors[v], plan->wide[v],
 							next->batch.nrows, rows, n);
-				copy_bits(&next->batch, p->batch, v);
+				gh_batch_copy_bits(&next->batch, p->batch, v);
 			}
 		for (uint32_t i = 0; i < n; i++)
 			next->origin[next->batch.nrows + i] = p->level == 0 ? rows[i] : level->origin[rows[i]];
@@ -571,7 +565,7 @@ set_apart(Probe *p, Apart *apart)
 	uint32_t	to;
 
 	if (changed != NULL)
-		find_keys(p, changed, NULL);
+		(void) find_keys(p, changed, NULL);
 	for (uint32_t i = 0; i < all; i++)
 	{
 		where[n] = (uint16_t) i;
@@ -694,6 +688,12 @@ gh_cpu_probe(GhCpuPipeline *pipeline, uint32_t level, uint32_t step)
 	if (probe->changed != NULL || (p.overlay != NULL && p.overlay->filter != NULL))
 		probe_both(&p);
 	else
+	{
+		if (p.rows != NULL && (probe->kind == GH_PROBE_INNER || probe->kind == GH_PROBE_SEMI))
+			p.sieve = &pipeline->sieves[number];
+		if (p.sieve != NULL)
+			gh_cpu_sieve_rows(p.sieve, p.table, p.batch->state, &p.at->picks, p.at->keys);
 		probe_picks(&p);
+	}
 	return !p.multiplies;
 }

@@ -137,6 +137,15 @@ gh_batch_extend(GhVectorBatch *batch, uint32_t nrows)
 }
 
 void
+gh_batch_copy_bits(GhVectorBatch *to, const GhVectorBatch *from, uint32_t vector)
+{
+	uint8_t		before = to->nrows == 0 ? from->bits[vector] : to->bits[vector];
+	bool		known = before != 0 && from->bits[vector] != 0;
+
+	to->bits[vector] = !known ? 0 : before > from->bits[vector] ? before : from->bits[vector];
+}
+
+void
 gh_batch_prepare(GhVectorBatch *batch, const GhProgram *program, void *memory)
 {
 	gh_batch_begin(batch, program, memory);

@@ -414,6 +414,9 @@ gh_value_bits(uint64_t low, uint64_t high)
 /* Of columns and temporaries nothing is known: before rows are put into a batch that had others. */
 extern void gh_batch_forget_bits(GhVectorBatch *batch);
 
+/* Rows of another batch come behind the nrows that are there: what is then known of all. */
+extern void gh_batch_copy_bits(GhVectorBatch *to, const GhVectorBatch *from, uint32_t vector);
+
 /* Runs a program that was checked; returns the number of rows that are live at the end. */
 extern uint32_t gh_program_run(const GhProgram *program, GhVectorBatch *batch);
 

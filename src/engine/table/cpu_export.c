@@ -212,3 +212,28 @@ gh_cpu_table_export(GhTable *common, GhCursor *cursor, uint64_t capacity,
 	gh_cpu_unlock(table);
 	return GH_OK;
 }
+
+void
+gh_cpu_each_key(const GhCpuTable *table, void (*take) (void *arg, uint64_t key), void *arg)
+{
+	const GhCpuView *view = &table->view;
+	uint32_t	per_bucket = gh_cpu_slots(view->shape);
+
+	if (view->hidden)
+		return;
+	if (view->has_empty_key)
+		take(arg, GH_CPU_EMPTY);
+	for (uint32_t i = 0; i < view->root->options.subtables; i++)
+		for (uint64_t b = 0; b < view->root->subtable[i].buckets; b++)
+		{
+			const char *bucket = view->area[i].base + (b << GH_CPU_BUCKET_SHIFT);
+
+			for (uint32_t s = 0; s < per_bucket; s++)
+			{
+				uint64_t	key = gh_cpu_key(view->shape, bucket, s);
+
+				if (key != GH_CPU_EMPTY)
+					take(arg, key);
+			}
+		}
+}

@@ -347,6 +347,8 @@ extern GhStatus gh_cpu_table_flush(GhTable *table, GhError *error);
 extern GhStatus gh_cpu_table_export(GhTable *table, GhCursor *cursor, uint64_t capacity,
 									void *keys, void *values, uint64_t *count,
 									GhError *error);
+/* Each key once, of a table whose lock is held. */
+extern void gh_cpu_each_key(const GhCpuTable *table, void (*take) (void *arg, uint64_t key), void *arg);
 
 /* cpu_request.c */
 extern GhStatus gh_cpu_submit(GhTable *table, GhRequest *request);
