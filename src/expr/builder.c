@@ -7,6 +7,8 @@
  */
 #include "postgres.h"
 
+#include "port/pg_bitutils.h"
+
 #include "expr/translate.h"
 
 /* Ranges of numbers of vectors, until it is known how many there are of each. */
@@ -205,4 +207,23 @@ gh_translate_end(GhTranslation *translation)
 	put_array(at, translation->columns, translation->ncolumns * sizeof(GhColumn));
 	memcpy((char *) program + base, translation->values.data, translation->values.len);
 	return program;
+}
+
+/* A list of whole numbers that is longer is searched by halves, each of which takes as long as so many instructions. */
+#define GH_SHORT_LIST 16
+#define GH_HALVING_INSTRUCTIONS 2
+
+int
+gh_translation_length(const GhTranslation *translation)
+{
+	int			length = translation->ninstructions;
+
+	for (int l = 0; l < translation->nlists; l++)
+	{
+		const GhList *list = &translation->lists[l];
+
+		if (list->value_class == GH_CLASS_INT && list->count > GH_SHORT_LIST)
+			length += GH_HALVING_INSTRUCTIONS * pg_leftmost_one_pos32(list->count / GH_SHORT_LIST);
+	}
+	return length;
 }

@@ -21,6 +21,7 @@
 
 #include "compat.h"
 #include "expr/translate.h"
+#include "expr/values.h"
 
 static bool translate_expr(GhTranslation *translation, Expr *expr, GhOperand *result);
 
@@ -408,15 +409,6 @@ translate_nullif(GhTranslation *translation, NullIfExpr *expr, GhOperand *result
 #define GH_TEXT_LIST_MAX 32
 #define GH_EACH_VALUE_MAX 16
 
-static int
-compare_int64(const void *a, const void *b)
-{
-	int64		x = *(const int64 *) a;
-	int64		y = *(const int64 *) b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* How many values the array has, of whatever dimensions; and these. */
 static int
 array_values(ArrayType *array, Datum **values, bool **nulls)
@@ -471,7 +463,7 @@ add_list(GhTranslation *translation, ArrayType *array, GhClass value_class)
 	}
 	if (value_class == GH_CLASS_INT)
 	{
-		qsort(numbers, list->count, sizeof(int64), compare_int64);
+		gh_sort_numbers(numbers, list->count);
 		list->values = gh_keep_bytes(translation, numbers, list->count * sizeof(int64), sizeof(int64));
 	}
 	else

@@ -88,6 +88,8 @@ extern bool gh_add_constant(GhTranslation *translation, GhClass value_class, boo
 extern const GhConstant *gh_constant_of(const GhTranslation *translation, const GhOperand *operand);
 extern bool gh_add_instruction(GhTranslation *translation, GhProgramOp op, GhClass op_class, int width,
 							   int immediate, int nargs, const GhOperand *args, GhOperand *result);
+/* Of how many instructions the program is, so far, by the time that they take. */
+extern int	gh_translation_length(const GhTranslation *translation);
 extern uint64 gh_keep_bytes(GhTranslation *translation, const void *bytes, Size size, Size align);
 extern uint16 gh_final_vector(const GhTranslation *translation, const GhOperand *operand);
 

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
 #include "utils/fmgrprotos.h"
@@ -347,4 +348,21 @@ gh_value_is_bytes(const GhValueType *type, const GhSqlValue *value)
 {
 	return value->kind == GH_SQL_BYTES ||
 		(value->kind == GH_SQL_HELD && type->value_class == GH_CLASS_TEXT);
+}
+
+/* --------------------------------------------------------------------- order */
+
+#define ST_SORT sort_numbers
+#define ST_ELEMENT_TYPE int64
+#define ST_COMPARE(a, b) (*(a) < *(b) ? -1 : *(a) > *(b))
+#define ST_SCOPE static
+#define ST_CHECK_FOR_INTERRUPTS
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
+/* Of lists, which may be long. */
+void
+gh_sort_numbers(int64 *numbers, size_t count)
+{
+	sort_numbers(numbers, count);
 }

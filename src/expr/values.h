@@ -43,6 +43,7 @@ extern Datum gh_datum_of_value(const GhValueType *type, GhSqlValue value, bool *
 extern uint8 gh_kept_bytes_of(const GhColumn *column);
 extern bool gh_store_value(const GhColumn *column, Datum value, bool null, MemoryContext unpacked,
 						   GhVector *vector, int row);
+extern void gh_sort_numbers(int64 *numbers, size_t count);
 extern Datum gh_numeric_of_int128(uint64 low, uint64 high, int scale);
 
 #endif							/* GPUHASH_VALUES_H */

@@ -117,7 +117,7 @@ gh_rowscan_conditions(PlannerInfo *root, RelOptInfo *rel, TupleDesc desc, GhCond
 		if (conditions->rest == NIL && translates(translation, rinfo))
 		{
 			conditions->programmed = lappend(conditions->programmed, rinfo);
-			conditions->ninstructions = translation->ninstructions;
+			conditions->ninstructions = gh_translation_length(translation);
 		}
 		else
 			conditions->rest = lappend(conditions->rest, rinfo);

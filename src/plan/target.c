@@ -329,7 +329,7 @@ gh_grouping_translates(GhGrouping *grouping, const GhGroupingInput *input,
 	bool		done = add_all(translation, grouping, input) &&
 		gh_translate_end(translation) != NULL;
 
-	*ninstructions = translation->ninstructions;
+	*ninstructions = gh_translation_length(translation);
 	if (!done)
 		grouping->why_not = translation->why_not;
 	pfree(translation);
