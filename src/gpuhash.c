@@ -24,6 +24,7 @@
 #include "index/index.h"
 #include "index/touched.h"
 #include "join/join.h"
+#include "plan/keys_path.h"
 #include "plan/planning.h"
 #include "plan/why.h"
 #include "rows/node.h"
@@ -407,11 +408,13 @@ _PG_init(void)
 		gh_service_define_settings();
 	MarkGUCPrefixReserved("gpuhash");
 	gh_rowscan_register();
+	gh_keys_register();
 	gh_join_register();
 	gh_aggregate_register();
 	gh_rows_register();
 	gh_key_init();
 	gh_rowscan_init();
+	gh_keys_init();
 	gh_join_init();
 	gh_aggregate_init();
 	gh_plan_choice_init();

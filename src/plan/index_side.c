@@ -44,6 +44,13 @@ has_column(const IndexOptInfo *index, int attno)
 	return false;
 }
 
+bool
+gh_index_has_value(const IndexOptInfo *index, const Var *var)
+{
+	return IsA(var, Var) && var->varattno > 0 && has_column(index, var->varattno) &&
+		gh_class_of_type(var->vartype) != 0 && !gh_is_open_numeric(var->vartype, var->vartypmod);
+}
+
 /* Whether all that is read of the relation is in the index. */
 static bool
 has_columns(const IndexOptInfo *index, const RelOptInfo *rel)
@@ -51,13 +58,8 @@ has_columns(const IndexOptInfo *index, const RelOptInfo *rel)
 	ListCell   *lc;
 
 	foreach(lc, rel->reltarget->exprs)
-	{
-		const Var  *var = lfirst(lc);
-
-		if (!IsA(var, Var) || var->varattno <= 0 || !has_column(index, var->varattno) ||
-			gh_class_of_type(var->vartype) == 0 || gh_is_open_numeric(var->vartype, var->vartypmod))
+		if (!gh_index_has_value(index, lfirst(lc)))
 			return false;
-	}
 	return true;
 }
 
@@ -187,8 +189,8 @@ right_share(PlannerInfo *root, const RelOptInfo *rel, Oid index_oid)
 }
 
 /* The index's copy may change until the query runs, which is what makes this an estimate. */
-static double
-noted_share(PlannerInfo *root, RelOptInfo *rel, Oid index)
+double
+gh_index_copied_share(PlannerInfo *root, RelOptInfo *rel, Oid index)
 {
 	GhNote	   *note = gh_note(root, rel);
 
@@ -204,7 +206,7 @@ static double
 copied_share(PlannerInfo *root, const Path *join, Oid index)
 {
 	const Path *inner = lsecond(((const CustomPath *) join)->custom_paths);
-	double		share = noted_share(root, inner->parent, index);
+	double		share = gh_index_copied_share(root, inner->parent, index);
 	double		bytes = (1 - share) * inner->parent->tuples * (inner->pathtarget->width + GH_STALE_ROW_BYTES);
 
 	return 1 - share <= GH_COPY_HEAP_MAX(1.0, join->parallel_workers + 1) && bytes <= get_hash_memory_limit() ? share : 0;
@@ -235,10 +237,17 @@ gh_device_copied_share(PlannerInfo *root, const GhJoinStep *step, const RelOptIn
 
 	if (!OidIsValid(index) || gh_step_fills_inner(step))
 		return 0;
-	share = noted_share(root, inner->parent, index);
+	share = gh_index_copied_share(root, inner->parent, index);
 	if (workers > 0)
 		return share < 1 ? 0 : share;
 	return gh_copy_tells_apart(inner->parent->tuples, 2 * (1 - share) * inner->parent->tuples, outerrel->rows) ? share : 0;
+}
+
+/* So many look-ups in so many bytes of it. */
+double
+gh_mapped_cost(double nlookups, double bytes)
+{
+	return GH_MAPPED_COST * Min(nlookups, bytes / GH_MAPPED_BYTES);
 }
 
 /* By a copy that is right for that share of blocks. */
@@ -248,7 +257,7 @@ saved(const Path *join, double share)
 	const Path *outer = linitial(((const CustomPath *) join)->custom_paths);
 	const Path *inner = lsecond(((const CustomPath *) join)->custom_paths);
 	double		bytes = inner->rows * (inner->pathtarget->width + gh_table_bytes_per_row(sizeof(uint64)));
-	Cost		own = GH_MAPPED_COST * Min(outer->rows, bytes / GH_MAPPED_BYTES);
+	Cost		own = gh_mapped_cost(outer->rows, bytes);
 
 	if (share < 1)
 		own += GH_PASSED_ROW_COST * inner->rows;

@@ -27,6 +27,12 @@ extern double gh_copied_share(PlannerInfo *root, Path *join);
 /* The same where a device has the table of the copy, or makes it once for all queries. */
 extern double gh_device_copied_share(PlannerInfo *root, const GhJoinStep *step, const RelOptInfo *outerrel,
 									 const Path *inner, int workers);
+/* Of how many of the table's blocks the copy of that index is right, if there is one, as a share; 0: there is none. */
+extern double gh_index_copied_share(PlannerInfo *root, RelOptInfo *rel, Oid index);
+/* Whether a copy of the index has that column's values; any expression may be asked about. */
+extern bool gh_index_has_value(const IndexOptInfo *index, const Var *var);
+/* What it costs, in cpu_operator_cost, to have a part of a copy mapped that so many look-ups see, of so many bytes. */
+extern double gh_mapped_cost(double nlookups, double bytes);
 /* Whether the table has an index of which there could be a copy. */
 extern bool gh_may_have_copy(const RelOptInfo *rel);
 

@@ -22,6 +22,7 @@
 #include "plan/host_rows.h"
 #include "plan/inline.h"
 #include "plan/join_plan.h"
+#include "plan/keys_path.h"
 #include "plan/planning.h"
 #include "plan/same_groups.h"
 #include "plan/scan_plan.h"
@@ -429,7 +430,7 @@ reads_elsewhere(const PlannedStmt *stmt)
 static void
 find_ours(Plan *plan, void *arg)
 {
-	static const char *const names[] = {GH_ROWSCAN_NAME, GH_JOIN_NAME, GH_AGGREGATE_NAME, GH_ROWS_NAME};
+	static const char *const names[] = {GH_ROWSCAN_NAME, GH_KEYS_NAME, GH_JOIN_NAME, GH_AGGREGATE_NAME, GH_ROWS_NAME};
 
 	for (int i = 0; i < lengthof(names); i++)
 		*(bool *) arg |= gh_is_node(plan, names[i]);

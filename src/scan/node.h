@@ -61,6 +61,9 @@ typedef struct GhRowScan
 /* exec.c */
 extern void gh_rowscan_register(void);
 
+/* keys.c: GpuHashKeys */
+extern void gh_keys_register(void);
+
 /* first.c */
 extern void gh_rowscan_look_for_first(GhRowScan *node);
 
