@@ -67,5 +67,6 @@ gh_map_next_unmarked(const GhMapPage *map, BlockNumber block, BlockNumber end)
 }
 
 extern void gh_map_read(Relation relation, BlockNumber page, GhMapPage *map);
+extern BlockNumber gh_map_read_visible(Relation relation, BlockNumber nblocks, uint32 *bits);
 
 #endif							/* GPUHASH_MAP_H */

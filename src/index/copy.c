@@ -680,17 +680,10 @@ blocks_of_copy(Relation index, Relation heap, const GhIndexCopy *copy, uint32 *b
 	return gh_copy_blocks(index, heap, &copied, bits, all_visible);
 }
 
-/* GhIndexCopyMethods.blocks_at_least */
-static BlockNumber
-blocks_at_least(Relation index, Relation heap, const GhIndexCopy *copy)
-{
-	return gh_copy_blocks_at_least(index, heap, &(GhCopied) {copy->generation, copy->nblocks});
-}
-
 static const GhIndexCopyMethods copy_methods = {
 	.make = make_copy,
 	.describe = describe_copy,
-	.blocks = blocks_of_copy, .blocks_at_least = blocks_at_least,
+	.blocks = blocks_of_copy,
 };
 
 void

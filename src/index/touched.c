@@ -401,23 +401,6 @@ gh_touch_removed(Relation index)
 
 /* ------------------------------------------------------------------- asking */
 
-/* What the visibility map says: one bit for each block. */
-static void
-read_map(Relation heap, BlockNumber nblocks, uint32 *bits)
-{
-	GhMapPage  *map = palloc(sizeof(GhMapPage));
-
-	memset(bits, 0, words_of(nblocks) * sizeof(uint32));
-	for (BlockNumber block = 0; block < nblocks; block++)
-	{
-		if (block % GH_MAP_BLOCKS == 0)
-			gh_map_read(heap, gh_map_page_of(block), map);
-		if (gh_map_is_visible(map, block))
-			bits[block / GH_BITS] |= (uint32) 1 << block % GH_BITS;
-	}
-	pfree(map);
-}
-
 /* The blocks that were touched, into bits; false: the copy is not this one. */
 static bool
 read_touched(Relation index, const GhCopied *copied, uint32 *bits)
@@ -438,22 +421,24 @@ BlockNumber
 gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bits, BlockNumber *all_visible)
 {
 	uint32		nwords = words_of(copied->nblocks);
-	uint32	   *touches;
+	/* it may have been truncated */
+	BlockNumber nblocks = Max(copied->nblocks, RelationGetNumberOfBlocks(heap));
+	uint32	   *map = palloc0(words_of(nblocks) * sizeof(uint32));
+	uint32	   *touches = palloc0(nwords * sizeof(uint32));
 	BlockNumber count = 0;
 	BlockNumber visible = 0;
 	bool		same = touched != NULL && !RecoveryInProgress() && index->rd_index->indisvalid;
 
-	touches = palloc0(nwords * sizeof(uint32));
 	/* a fault: the other order, which is wrong */
 	if (same && gh_fault_leaves_out(GH_FAULT_POINT_INDEX_ORDER))
 	{
 		same = read_touched(index, copied, touches);
 		pg_usleep(30000);
-		read_map(heap, copied->nblocks, bits);
+		visible = gh_map_read_visible(heap, nblocks, map);
 	}
 	else if (same)
 	{
-		read_map(heap, copied->nblocks, bits);
+		visible = gh_map_read_visible(heap, nblocks, map);
 		(void) gh_fault_pass(GH_FAULT_POINT_INDEX_ASKED);
 		/* what was touched before the map had a block as all-visible is seen now */
 		pg_memory_barrier();
@@ -462,35 +447,15 @@ gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bi
 	}
 	for (uint32 word = 0; word < nwords; word++)
 	{
-		visible += same ? pg_popcount32(bits[word]) : 0;
-		bits[word] = same ? bits[word] & ~touches[word] : 0;
+		uint32		left = copied->nblocks - word * GH_BITS;
+		uint32		own = left < GH_BITS ? ((uint32) 1 << left) - 1 : PG_UINT32_MAX;
+
+		bits[word] = same ? map[word] & own & ~touches[word] : 0;
 		count += pg_popcount32(bits[word]);
 	}
 	pfree(touches);
+	pfree(map);
 	if (all_visible != NULL)
-		*all_visible = visible;
+		*all_visible = same ? visible : 0;
 	return count;
-}
-
-BlockNumber
-gh_copy_blocks_at_least(Relation index, Relation heap, const GhCopied *copied)
-{
-	uint32		nwords = words_of(copied->nblocks);
-	uint32	   *touches = palloc0(nwords * sizeof(uint32));
-	BlockNumber nblocks = RelationGetNumberOfBlocks(heap);
-	BlockNumber right = 0;
-
-	if (touched != NULL && !RecoveryInProgress() && index->rd_index->indisvalid &&
-		read_touched(index, copied, touches))
-	{
-		/* that new blocks are all-visible may be */
-		BlockNumber wrong = nblocks > copied->nblocks ? nblocks - copied->nblocks : 0;
-
-		for (uint32 word = 0; word < nwords; word++)
-			wrong += pg_popcount32(touches[word]);
-		visibilitymap_count(heap, &right, NULL);
-		right -= Min(right, wrong);
-	}
-	pfree(touches);
-	return right;
 }

@@ -34,16 +34,11 @@ extern void gh_copy_end(Relation index);
 /*
  * Sets in bits, of which there are copied->nblocks, those of blocks that the copy is right for: its
  * entries on such a block are the rows of the block that any snapshot sees that the caller has had
- * before.  Returns how many there are; *all_visible, unless NULL: how many are all-visible, with those.
+ * before.  Returns how many there are; *all_visible, unless NULL: how many of the table's are all-visible, those and
+ * new ones among them.
  */
 extern BlockNumber gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bits,
 								  BlockNumber *all_visible);
-
-/*
- * For how many blocks the copy is right, at least: fewer than there are, where blocks that are not all-visible
- * were touched, too.  For costs; it takes no look at each block.
- */
-extern BlockNumber gh_copy_blocks_at_least(Relation index, Relation heap, const GhCopied *copied);
 
 /* Of whoever copies: those blocks whose bit is not set are not the copy's. */
 extern void gh_copy_leave_out(Relation index, const GhCopied *copied, const uint32 *bits);

@@ -194,7 +194,8 @@ find_copy(Reader *reader)
 	find_blocks(reader);
 	if (!made && (reader->blocks.stale > GH_STALE_SHARE(nblocks) || reader->blocks.right == 0) && gh_shared_copy_is_due(GH_COPY_OF_INDEX, reader->index))
 	{
-		if (!make_copy(reader))
+		/* the one that there was, where no other can be made now */
+		if (!make_copy(reader) && !open_copy(reader))
 			return false;
 		find_blocks(reader);
 	}

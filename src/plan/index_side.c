@@ -178,14 +178,31 @@ right_share(PlannerInfo *root, const RelOptInfo *rel, Oid index_oid)
 	Relation	index = index_open(index_oid, NoLock);
 	GhIndexCopy copy = {0};
 	BlockNumber nblocks = RelationGetNumberOfBlocks(heap);
+	GhCopyBlocks blocks;
 	double		share = 0;
 	int			place;
 
 	if (nblocks >= GH_COPY_BLOCKS_MIN && gh_index_copy_look(index, &copy, &place))
-		share = (double) gh_index_copy_methods()->blocks_at_least(index, heap, &copy) / nblocks;
+	{
+		gh_copy_ask_blocks(index, heap, &copy, nblocks, &blocks);
+		share = (double) blocks.right / nblocks;
+		pfree(blocks.bits);
+	}
 	index_close(index, NoLock);
 	table_close(heap, NoLock);
 	return Min(share, 1);
+}
+
+bool
+gh_index_is_copied(Oid index_oid)
+{
+	Relation	index = index_open(index_oid, NoLock);
+	GhIndexCopy copy = {0};
+	int			place;
+	bool		there = gh_index_copy_look(index, &copy, &place);
+
+	index_close(index, NoLock);
+	return there;
 }
 
 /* The index's copy may change until the query runs, which is what makes this an estimate. */

@@ -29,6 +29,8 @@ extern double gh_device_copied_share(PlannerInfo *root, const GhJoinStep *step, 
 									 const Path *inner, int workers);
 /* Of how many of the table's blocks the copy of that index is right, if there is one, as a share; 0: there is none. */
 extern double gh_index_copied_share(PlannerInfo *root, RelOptInfo *rel, Oid index);
+/* Whether there is a copy of it, in less time. */
+extern bool gh_index_is_copied(Oid index);
 /* Whether a copy of the index has that column's values; any expression may be asked about. */
 extern bool gh_index_has_value(const IndexOptInfo *index, const Var *var);
 /* What it costs, in cpu_operator_cost, to have a part of a copy mapped that so many look-ups see, of so many bytes. */

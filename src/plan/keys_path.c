@@ -212,8 +212,10 @@ consider_keys(PlannerInfo *root, RelOptInfo *rel)
 		nkeys = count_keys(lsecond(((ScalarArrayOpExpr *) condition->clause)->args));
 		if (nkeys >= 0 && nkeys < GH_KEYS_MIN && !gh_force_offload)
 			return;
-		share = gh_index_copied_share(root, rel, index->indexoid);
-		if (share == 0 || (nkeys >= 0 && !gh_keys_pay(nkeys, rel->tuples, count_others(index, rel), (1 - share) * rel->pages)))
+		/* of a parameter, the copy's blocks are asked for where it is known */
+		share = nkeys < 0 ? gh_index_is_copied(index->indexoid) : gh_index_copied_share(root, rel, index->indexoid);
+		if (share == 0 ||
+			(nkeys >= 0 && !gh_keys_pay(nkeys, rel->tuples, count_others(index, rel), (1 - share) * rel->pages)))
 			continue;
 		add_keys_path(root, rel, index, condition, nkeys, share);
 		return;

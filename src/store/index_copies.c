@@ -46,9 +46,6 @@ gh_copy_ask_blocks(Relation index, Relation heap, const GhIndexCopy *copy, Block
 	blocks->bits = palloc0((copy->nblocks / GH_COPY_BITS + 1) * sizeof(uint32));
 	blocks->right = methods->blocks(index, heap, copy, blocks->bits, &visible);
 	blocks->stale = visible - blocks->right;
-	/* new blocks are not right either, once they are all-visible */
-	if (nblocks > copy->nblocks)
-		blocks->stale += nblocks - copy->nblocks;
 	for (BlockNumber block = nblocks; block < copy->nblocks; block++)
 		if (gh_copy_is_right(blocks, block))
 		{

@@ -79,13 +79,11 @@ typedef struct GhIndexCopyMethods
 	/* What columns a copy of the index has, or would have: those of *copy alone are set; false: there is none. */
 	bool		(*describe) (Relation index, GhIndexCopy *copy);
 	/*
-	 * Which blocks the copy is right for, by a bit for each of copy->nblocks; how many, and of these and
-	 * those that are not, how many the visibility map has as all-visible.
+	 * Which blocks the copy is right for, by a bit for each of copy->nblocks; how many, and how many of the table's the
+	 * visibility map has as all-visible: those, others, and new ones.
 	 */
 	BlockNumber (*blocks) (Relation index, Relation heap, const GhIndexCopy *copy, uint32 *bits,
 						   BlockNumber *all_visible);
-	/* Likewise, no more than how many, in less time: for costs. */
-	BlockNumber (*blocks_at_least) (Relation index, Relation heap, const GhIndexCopy *copy);
 } GhIndexCopyMethods;
 
 /* Which blocks of the table a copy is right for, as a query has asked. */
@@ -95,7 +93,7 @@ typedef struct GhCopyBlocks
 	BlockNumber copied;			/* of the copy: so many bits */
 	BlockNumber nblocks;		/* of the table */
 	BlockNumber right;			/* of these; those past the end are no blocks of the query */
-	BlockNumber stale;			/* of those for which it is not right: all-visible, or new */
+	BlockNumber stale;			/* of those for which it is not right: all-visible */
 } GhCopyBlocks;
 
 #define GH_COPY_BITS 32

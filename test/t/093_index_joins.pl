@@ -146,6 +146,19 @@ for my $step (5, 8)
 }
 well($session, 'REINDEX INDEX s_k');
 compare_all($session, 'of an index that was made anew', 0);
+# new blocks, an eighth of the table: until VACUUM has seen them no other copy would have them, and none is made
+my $USED = "SELECT tables, hits FROM gpuhash_resident WHERE relation = 's_k'::regclass AND device IS NULL";
+well($session, "SELECT gpuhash_prewarm('s_k')");
+my $size = well($session, "SELECT pg_relation_size('s')");
+well($session, "DO \$\$ BEGIN WHILE pg_relation_size('s') < $size * 1.13 LOOP INSERT INTO s SELECT 1 + i, i, 'new', 1, 0 FROM generate_series(1, 100) i; END LOOP; END \$\$");
+# ten times of what making it took
+sleep 4;
+my ($hits) = well($session, $USED) =~ /\|(\d+)$/;
+compare_all($session, 'grown', 1);
+cmp_ok((well($session, $USED) =~ /\|(\d+)$/)[0], '>=', $hits + 2 * @names, 'by the copy that there was');
+well($session, 'VACUUM s');
+is(well($session, "SELECT gpuhash_prewarm('s_k') = pg_relation_size('s') / 8192"), 't', 'vacuumed, new blocks come into another one');
+compare_all($session, 'grown and vacuumed', 0);
 well($session, 'TRUNCATE s');
 is((answers($session, 'left', 'REPEATABLE READ'))[0], (answers($session, 'left', 'REPEATABLE READ'))[1], 'of an empty table');
 well($session, "INSERT INTO s $FILL; VACUUM s");
