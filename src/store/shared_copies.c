@@ -30,11 +30,15 @@
 
 /* Of either kind more than will be in use at a time. */
 #define GH_COPY_PLACES 256
-/* What was refused is not tried again for so long. */
+/*
+ * What failed is not tried again for so long, twice as long with each time in a row, and for the greatest time at most: who
+ * was cancelled, or found a moment's lack of memory, hardly waits, and what fails for good costs little.
+ */
+#define GH_REFUSED_MS_MIN 1000
 #define GH_REFUSED_MS 60000
 /* What the first segment of an area takes. */
 #define GH_AREA_BYTES_MIN ((uint64) 2 * 1024 * 1024)
-/* Nor is one made again within so many times of what it took to make it. */
+/* Nor is one made again within so many times of what it took to make it, or to fail. */
 #define GH_MADE_TIMES 10
 /* Nor do columns, which are made again and again in part, stay longer than so after a use. */
 #define GH_COLUMNS_STAY_MS 10000
@@ -47,7 +51,7 @@ typedef enum PlaceState
 	PLACE_SEEN,					/* there is none, but it was asked for once */
 	PLACE_MAKING,
 	PLACE_READY,
-	PLACE_REFUSED				/* there is none, and why not is not going to change soon */
+	PLACE_REFUSED				/* there is none, for making it failed */
 } PlaceState;
 
 typedef struct Place
@@ -63,7 +67,8 @@ typedef struct Place
 	dsa_pointer copy;
 	uint64		bytes;			/* making: that are expected */
 	GhCopyFacts facts;			/* ready */
-	int64		made_ms;		/* that it took */
+	int64		made_ms;		/* that it took, or to fail */
+	uint32		failures;		/* in a row, so far */
 	TimestampTz since;			/* making began, or it was published or refused */
 	pg_atomic_uint64 used;		/* TimestampTz */
 	pg_atomic_uint64 hits;
@@ -334,8 +339,9 @@ find_free_place(void)
 	return NULL;
 }
 
+/* failures: those before */
 static void
-set_place(Place *place, PlaceState state, GhCopyKind kind, Relation relation, uint64 bytes)
+set_place(Place *place, PlaceState state, GhCopyKind kind, Relation relation, uint64 bytes, uint32 failures)
 {
 	place->state = state;
 	place->kind = kind;
@@ -347,6 +353,7 @@ set_place(Place *place, PlaceState state, GhCopyKind kind, Relation relation, ui
 	place->bytes = bytes;
 	place->facts = (GhCopyFacts) {0};
 	place->made_ms = 0;
+	place->failures = failures;
 	place->since = GetCurrentTimestamp();
 	pg_atomic_write_u64(&place->used, (uint64) place->since);
 	pg_atomic_write_u64(&place->hits, 0);
@@ -414,6 +421,17 @@ gh_shared_copy_look(GhCopyKind kind, Relation relation, GhCopyFacts *facts)
 	return ready;
 }
 
+/* Whether it is time to make one again, or to try. */
+static bool
+has_waited(const Place *place)
+{
+	int64		wait = place->made_ms * GH_MADE_TIMES;
+
+	if (place->state == PLACE_REFUSED)
+		wait = Min(Max(wait, (int64) GH_REFUSED_MS_MIN << Min(place->failures - 1, 10)), GH_REFUSED_MS);
+	return TimestampDifferenceExceeds(place->since, GetCurrentTimestamp(), (int) Min(wait, PG_INT32_MAX));
+}
+
 bool
 gh_shared_copy_is_due(GhCopyKind kind, Relation relation)
 {
@@ -425,12 +443,7 @@ gh_shared_copy_is_due(GhCopyKind kind, Relation relation)
 	LWLockAcquire(&copies->lock, LW_SHARED);
 	place = find_place(kind, relation);
 	if (place != NULL)
-	{
-		int64		wait = place->state == PLACE_REFUSED ? GH_REFUSED_MS : place->made_ms * GH_MADE_TIMES;
-
-		due = place->state != PLACE_MAKING &&
-			TimestampDifferenceExceeds(place->since, GetCurrentTimestamp(), (int) Min(wait, PG_INT32_MAX));
-	}
+		due = place->state != PLACE_MAKING && has_waited(place);
 	LWLockRelease(&copies->lock);
 	return due;
 }
@@ -441,6 +454,7 @@ bool
 gh_shared_copy_begin(GhCopyKind kind, Relation relation, uint64 bytes, Size root_bytes, GhCopyHold *hold)
 {
 	Place	   *place;
+	uint32		failures = 0;
 
 	memset(hold, 0, sizeof(*hold));
 	if (copies == NULL)
@@ -455,11 +469,14 @@ gh_shared_copy_begin(GhCopyKind kind, Relation relation, uint64 bytes, Size root
 		return false;
 	}
 	if (place != NULL)
+	{
+		failures = place->failures;
 		free_place(place);
+	}
 	place = make_room(bytes, NULL) ? find_free_place() : NULL;
 	if (place != NULL)
 	{
-		set_place(place, PLACE_MAKING, kind, relation, bytes);
+		set_place(place, PLACE_MAKING, kind, relation, bytes, failures);
 		hold->number = place->id;
 		hold->place = (int) (place - copies->places);
 	}
@@ -491,6 +508,7 @@ gh_shared_copy_publish(GhCopyHold *hold, const GhCopyFacts *facts, bool grows)
 	place->bytes = gh_area_size(hold->area, place->bytes);
 	place->facts = *facts;
 	place->made_ms = TimestampDifferenceMilliseconds(place->since, now);
+	place->failures = 0;
 	place->since = now;
 	place->state = PLACE_READY;
 	LWLockRelease(&copies->lock);
@@ -507,8 +525,12 @@ gh_shared_copy_abandon(GhCopyHold *hold, bool refused)
 	LWLockAcquire(&copies->lock, LW_EXCLUSIVE);
 	if (place->state == PLACE_MAKING && place->id == hold->number)
 	{
+		const TimestampTz now = GetCurrentTimestamp();
+
 		place->bytes = 0;
-		place->since = GetCurrentTimestamp();
+		place->made_ms = TimestampDifferenceMilliseconds(place->since, now);
+		place->failures++;
+		place->since = now;
 		place->state = refused ? PLACE_REFUSED : PLACE_FREE;
 	}
 	LWLockRelease(&copies->lock);
@@ -530,11 +552,10 @@ gh_shared_copy_was_seen(GhCopyKind kind, Relation relation)
 	/* not by the same statement: of a parallel one, each participant asks */
 	seen = place != NULL && place->state == PLACE_SEEN && place->since < GetCurrentStatementStartTimestamp();
 	/* what was refused may be tried again, after a while */
-	if (place != NULL && place->state == PLACE_REFUSED &&
-		TimestampDifferenceExceeds(place->since, GetCurrentTimestamp(), GH_REFUSED_MS))
-		set_place(place, PLACE_SEEN, kind, relation, 0);
+	if (place != NULL && place->state == PLACE_REFUSED && has_waited(place))
+		set_place(place, PLACE_SEEN, kind, relation, 0, place->failures);
 	if (place == NULL && (place = find_free_place()) != NULL)
-		set_place(place, PLACE_SEEN, kind, relation, 0);
+		set_place(place, PLACE_SEEN, kind, relation, 0, 0);
 	LWLockRelease(&copies->lock);
 	return seen;
 }

@@ -83,7 +83,7 @@ extern bool gh_shared_copy_begin(GhCopyKind kind, Relation relation, uint64 byte
 /* Memory of it; false: there is none. */
 extern bool gh_shared_copy_alloc(GhCopyHold *hold, Size bytes, dsa_pointer *at);
 extern void gh_shared_copy_publish(GhCopyHold *hold, const GhCopyFacts *facts, bool grows);
-/* refused: it is not to be tried again for a while. */
+/* refused: it is not to be tried again for a while, which grows with each time in a row. */
 extern void gh_shared_copy_abandon(GhCopyHold *hold, bool refused);
 
 /* For copies that grow: their makers take memory when it is needed. */

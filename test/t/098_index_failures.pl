@@ -111,6 +111,28 @@ well($session, 'REINDEX INDEX s_k');
 	right('which is right', $session, 1);
 }
 
+# A join that is cancelled while it makes a copy: one of the next makes it, before long.
+well($session, 'REINDEX INDEX s_k');
+{
+	my $maker = new_session();
+	my $backend = well($maker, 'SELECT pg_backend_pid()');
+	$server->query("SELECT gpuhash_fault_arm('index_leaf', 'hold', 3, 1, 0)");
+	$maker->send($QUERY{inner});
+	for (1 .. 500) { last if $server->query('SELECT gpuhash_fault_fired()') == 1; sleep 0.02 }
+	is($server->query('SELECT gpuhash_fault_fired()'), 1, 'a join makes a copy');
+	$server->query("SELECT pg_cancel_backend($backend)");
+	$server->query("SELECT gpuhash_fault_arm('any', 'none', 0, 0, 0)");
+	for (1 .. 500) { last if $server->query("SELECT count(*) FROM pg_stat_activity WHERE pid = $backend AND state = 'active'") == 0; sleep 0.02 }
+	my $COPY = "SELECT count(*) FROM gpuhash_resident WHERE relation = 's_k'::regclass AND device IS NULL AND tables = 1";
+	is(well($session, $COPY), 0, 'and is cancelled');
+	$maker->close;
+	# a second, or ten times of what was in vain
+	my $watch = stopwatch();
+	while ($watch->() < 40 && well($session, $COPY) == 0) { well($session, $QUERY{inner}); sleep 0.2 }
+	cmp_ok($watch->(), '<', 40, sprintf('the next copy came after %.1f s', $watch->()));
+	right('which is right', $session, 1);
+}
+
 # ---------------------------------------------------------- a worker that ends
 
 {
@@ -130,7 +152,7 @@ my $WIDE = 'SELECT count(*), sum(w.a + w.b + w.c), count(w.d) FROM more o LEFT J
 for my $limit (0, 1, -1)
 {
 	GpuHash::Resident::configure($session, 'gpuhash.resident_memory', $limit);
-	# what was refused is not tried again for a minute, of that file
+	# what failed is not tried again for a time, of that file
 	well($session, 'REINDEX INDEX wide_k; REINDEX INDEX s_k');
 	my (undef, $error) = $session->do("SELECT gpuhash_prewarm('wide_k')");
 	($limit < 0 ? \&is : \&like)->($error, $limit < 0 ? '' : qr/55000.*no copy of index "wide_k" can be made/s, "a copy of some MB with $limit MB");
