@@ -9,7 +9,6 @@
  */
 #include "postgres.h"
 
-#include "access/visibilitymap.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
@@ -554,19 +553,24 @@ share_entries(Maker *maker)
 /* --------------------------------------------------------------------- the whole */
 
 /*
- * Blocks that are not all-visible when the copy is begun are left out for good: they may have entries of rows
- * that are no more, whose keys would then have two entries.  *later: there are so many that it is too early
- * for a copy.
+ * Blocks that are not all-visible when the copy is begun are left out for good, but for those without rows: they may
+ * have entries of rows that are no more, whose keys would then have two entries.  *later: there are so many that it is too
+ * early for a copy.
  */
 static bool
 begin(Maker *maker, bool *later)
 {
 	const GhCopied *copied = &maker->copied;
+	GhBlockRuns empty;
+	BlockNumber count;
 
 	if (!gh_copy_begin(maker->index, maker->heap, &maker->copied))
 		return false;
 	maker->bits = palloc0((copied->nblocks / GH_BITS + 1) * sizeof(uint32));
-	*later = gh_copy_blocks(maker->index, maker->heap, copied, maker->bits, NULL) < GH_COPY_SHARE(copied->nblocks);
+	count = gh_copy_blocks(maker->index, maker->heap, copied, maker->bits, NULL);
+	count += gh_find_empty(maker->heap, copied->nblocks, maker->bits, &empty);
+	gh_copy_note_empty(maker->index, copied, &empty);
+	*later = count < GH_COPY_SHARE(copied->nblocks);
 	return !*later;
 }
 
@@ -592,10 +596,8 @@ static bool
 may_make(Maker *maker)
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(maker->heap);
-	BlockNumber visible;
 
-	visibilitymap_count(maker->heap, &visible, NULL);
-	return visible >= GH_COPY_SHARE(nblocks) && choose_columns(maker);
+	return gh_count_visible_or_empty(maker->heap, nblocks) >= GH_COPY_SHARE(nblocks) && choose_columns(maker);
 }
 
 static void

@@ -54,6 +54,7 @@ typedef struct Place
 	uint64		generation;
 	BlockNumber nblocks;
 	uint32		first;			/* of its words */
+	GhBlockRuns empty;			/* blocks that had no rows when the copy was begun */
 } Place;
 
 typedef struct Touched
@@ -304,6 +305,22 @@ gh_copy_begin(Relation index, Relation heap, GhCopied *copied)
 }
 
 void
+gh_copy_note_empty(Relation index, const GhCopied *copied, const GhBlockRuns *runs)
+{
+	Place	   *place;
+
+	LWLockAcquire(&touched->lock, LW_EXCLUSIVE);
+	place = find_place(index);
+	if (place != NULL && place->generation == copied->generation)
+	{
+		place->empty = *runs;
+		/* those who know the place as it was ask again */
+		pg_atomic_fetch_add_u64(&touched->changes, 1);
+	}
+	LWLockRelease(&touched->lock);
+}
+
+void
 gh_copy_end(Relation index)
 {
 	Place	   *place;
@@ -354,6 +371,16 @@ gh_touch_inserted(Relation index, BlockNumber block)
 		touch(place, block);
 }
 
+/* Of such a block the copy has no entries, so that it is wrong only once one is made. */
+static bool
+was_empty(const Place *place, BlockNumber block)
+{
+	for (uint32 i = 0; i < place->empty.n; i++)
+		if (block - place->empty.runs[i].first < place->empty.runs[i].count)
+			return true;
+	return false;
+}
+
 /* If the copy is no longer the index's, another one has bits too many. */
 void
 gh_copy_leave_out(Relation index, const GhCopied *copied, const uint32 *bits)
@@ -363,7 +390,7 @@ gh_copy_leave_out(Relation index, const GhCopied *copied, const uint32 *bits)
 	if (place == NULL || place->generation != copied->generation)
 		return;
 	for (BlockNumber block = 0; block < copied->nblocks; block++)
-		if ((bits[block / GH_BITS] >> block % GH_BITS & 1) == 0)
+		if ((bits[block / GH_BITS] >> block % GH_BITS & 1) == 0 && !was_empty(place, block))
 			touch(place, block);
 }
 
@@ -391,7 +418,8 @@ gh_touch_removed(Relation index)
 		gh_map_read(heap, gh_map_page_of(start), map);
 		for (BlockNumber block = gh_map_next_unmarked(map, start, end); block < end;
 			 block = gh_map_next_unmarked(map, block + 1, end))
-			touch(&place, block);
+			if (!was_empty(&place, block))
+				touch(&place, block);
 	}
 	pfree(map);
 	table_close(heap, NoLock);
@@ -401,9 +429,9 @@ gh_touch_removed(Relation index)
 
 /* ------------------------------------------------------------------- asking */
 
-/* The blocks that were touched, into bits; false: the copy is not this one. */
+/* The blocks that were touched, into bits, and those that had no rows; false: the copy is not this one. */
 static bool
-read_touched(Relation index, const GhCopied *copied, uint32 *bits)
+read_touched(Relation index, const GhCopied *copied, uint32 *bits, GhBlockRuns *empty)
 {
 	const Place *place;
 	bool		same;
@@ -413,6 +441,8 @@ read_touched(Relation index, const GhCopied *copied, uint32 *bits)
 	same = place != NULL && place->generation == copied->generation;
 	for (uint32 word = 0; same && word < words_of(copied->nblocks); word++)
 		bits[word] = pg_atomic_read_u32(&touched->words[place->first + word]);
+	if (same)
+		*empty = place->empty;
 	LWLockRelease(&touched->lock);
 	return same;
 }
@@ -425,6 +455,7 @@ gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bi
 	BlockNumber nblocks = Max(copied->nblocks, RelationGetNumberOfBlocks(heap));
 	uint32	   *map = palloc0(words_of(nblocks) * sizeof(uint32));
 	uint32	   *touches = palloc0(nwords * sizeof(uint32));
+	GhBlockRuns empty = {0};
 	BlockNumber count = 0;
 	BlockNumber visible = 0;
 	bool		same = touched != NULL && !RecoveryInProgress() && index->rd_index->indisvalid;
@@ -432,7 +463,7 @@ gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bi
 	/* a fault: the other order, which is wrong */
 	if (same && gh_fault_leaves_out(GH_FAULT_POINT_INDEX_ORDER))
 	{
-		same = read_touched(index, copied, touches);
+		same = read_touched(index, copied, touches, &empty);
 		pg_usleep(30000);
 		visible = gh_map_read_visible(heap, nblocks, map);
 	}
@@ -442,9 +473,17 @@ gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bi
 		(void) gh_fault_pass(GH_FAULT_POINT_INDEX_ASKED);
 		/* what was touched before the map had a block as all-visible is seen now */
 		pg_memory_barrier();
-		same = read_touched(index, copied, touches);
+		same = read_touched(index, copied, touches, &empty);
 		(void) gh_fault_pass(GH_FAULT_POINT_INDEX_ASKED);
 	}
+	for (uint32 i = 0; i < empty.n; i++)
+		for (BlockNumber block = empty.runs[i].first; block < empty.runs[i].first + empty.runs[i].count; block++)
+		{
+			uint32		bit = (uint32) 1 << block % GH_BITS & ~touches[block / GH_BITS];
+
+			visible += (bit & ~map[block / GH_BITS]) != 0;
+			map[block / GH_BITS] |= bit;
+		}
 	for (uint32 word = 0; word < nwords; word++)
 	{
 		uint32		left = copied->nblocks - word * GH_BITS;

@@ -17,6 +17,19 @@ typedef struct GhCopied
 	BlockNumber nblocks;		/* of the table, at the begin */
 } GhCopied;
 
+/* Some blocks of a table, in the order of their numbers. */
+#define GH_BLOCK_RUNS 16
+
+typedef struct GhBlockRuns
+{
+	uint32		n;
+	struct
+	{
+		BlockNumber first;
+		BlockNumber count;
+	}			runs[GH_BLOCK_RUNS];
+} GhBlockRuns;
+
 /* ---- touched.c ---- */
 
 /* Of _PG_init, after the store's. */
@@ -40,11 +53,19 @@ extern void gh_copy_end(Relation index);
 extern BlockNumber gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bits,
 								  BlockNumber *all_visible);
 
+/* Of whoever copies: these blocks had no rows, once it was begun.  The copy is right for them until an entry is made. */
+extern void gh_copy_note_empty(Relation index, const GhCopied *copied, const GhBlockRuns *runs);
+
 /* Of whoever copies: those blocks whose bit is not set are not the copy's. */
 extern void gh_copy_leave_out(Relation index, const GhCopied *copied, const uint32 *bits);
 
 /* Of the access method: there is an entry for a row on that block; and entries were removed. */
 extern void gh_touch_inserted(Relation index, BlockNumber block);
 extern void gh_touch_removed(Relation index);
+
+/* ---- empty.c ---- */
+
+extern BlockNumber gh_find_empty(Relation heap, BlockNumber nblocks, uint32 *bits, GhBlockRuns *runs);
+extern BlockNumber gh_count_visible_or_empty(Relation heap, BlockNumber nblocks);
 
 #endif							/* GPUHASH_INDEX_TOUCHED_H */
