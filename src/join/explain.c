@@ -152,9 +152,17 @@ show_copy(const GhJoinState *js, ExplainState *es)
 	const GhCopyUse *use = &js->copy_use;
 	char	   *name = get_rel_name(js->index);
 
-	if (!use->used || name == NULL)
+	if (name == NULL)
 		return;
+	if (!use->used)
+	{
+		if (use->why_not != NULL)
+			ExplainPropertyText("Without Copy", psprintf("%s: %s", name, use->why_not), es);
+		return;
+	}
 	ExplainPropertyText("Inner Index", name, es);
+	if (es->timing)
+		gh_explain_time("Copy Build Time", use->made_ms, es);
 	ExplainPropertyUInteger("Blocks From Index", NULL, use->copy_blocks, es);
 	gh_explain_count("Blocks From Heap", NULL, use->heap_blocks, es);
 	gh_explain_count("Rows From Heap", NULL, use->heap_rows, es);

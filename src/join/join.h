@@ -294,6 +294,8 @@ typedef struct GhCopyUse
 	uint64		copy_blocks;	/* of the table, of which the rows came from the copy */
 	uint64		heap_blocks;	/* of which they did not */
 	uint64		heap_rows;		/* that were on them */
+	double		made_ms;		/* it was made first, in this time */
+	const char *why_not;		/* it was asked for, and is not used; else NULL */
 } GhCopyUse;
 
 /* ---- spill.c: rows that do not fit in memory ---- */

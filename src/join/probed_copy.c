@@ -38,6 +38,7 @@
 
 /* It is made again when so many blocks are all-visible, and only not right any more. */
 #define GH_STALE_SHARE(nblocks) ((nblocks) / 10)
+#define GH_MUCH_CHANGED "too many blocks have changed, or are not all-visible"
 /* Entries of a copy that are gone through without a look at interrupts. */
 #define GH_PASS_ROWS 65536
 
@@ -67,7 +68,17 @@ typedef struct Reader
 	uint64		stale_rows;		/* and on the others */
 	List	   *heap;			/* of Rows: of the other blocks */
 	uint64		heap_rows;
+	double		made_ms;		/* that it took to make it */
+	const char *why_not;
 } Reader;
+
+/* Why the copy is not used; false, for the caller to return. */
+static bool
+declines(Reader *reader, const char *why_not)
+{
+	reader->why_not = why_not;
+	return false;
+}
 
 /* -------------------------------------------------------------------- columns */
 
@@ -171,9 +182,21 @@ would_do(Reader *reader)
 static bool
 make_copy(Reader *reader)
 {
+	instr_time	start;
+	instr_time	end;
+
 	gh_shared_copy_close(reader->hold);
-	return gh_shared_copy_is_due(GH_COPY_OF_INDEX, reader->index) && would_do(reader) &&
-		gh_index_copy_methods()->make(reader->index, reader->pages->relation) && open_copy(reader);
+	if (!gh_shared_copy_is_due(GH_COPY_OF_INDEX, reader->index))
+		return declines(reader, "there is none, and it is being made, or could not be made before");
+	if (!would_do(reader))
+		return declines(reader, "it has not what is read");
+	INSTR_TIME_SET_CURRENT(start);
+	if (!gh_index_copy_methods()->make(reader->index, reader->pages->relation) || !open_copy(reader))
+		return declines(reader, "none could be made: too few pages are all-visible, or there is no room");
+	INSTR_TIME_SET_CURRENT(end);
+	INSTR_TIME_SUBTRACT(end, start);
+	reader->made_ms = INSTR_TIME_GET_MILLISEC(end);
+	return true;
 }
 
 static uint32
@@ -199,7 +222,9 @@ find_copy(Reader *reader)
 			return false;
 		find_blocks(reader);
 	}
-	return nblocks - reader->blocks.right <= GH_COPY_HEAP_MAX(nblocks, participants(reader)) && reader->copy->root != 0;
+	if (nblocks - reader->blocks.right > GH_COPY_HEAP_MAX(nblocks, participants(reader)))
+		return declines(reader, GH_MUCH_CHANGED);
+	return reader->copy->root != 0 || declines(reader, "it is empty");
 }
 
 /* The copy's entries on blocks that it is right for, and on others; false: these are too many. */
@@ -208,7 +233,8 @@ count_entries(Reader *reader)
 {
 	reader->stale_rows = gh_copy_stale_rows(reader->hold, &reader->blocks);
 	reader->copy_rows = reader->copy->rows - reader->stale_rows;
-	return reader->stale_rows <= GH_COPY_HEAP_MAX(reader->copy->rows, participants(reader));
+	return reader->stale_rows <= GH_COPY_HEAP_MAX(reader->copy->rows, participants(reader)) ||
+		declines(reader, GH_MUCH_CHANGED);
 }
 
 /* ------------------------------------------------------------------ heap rows */
@@ -546,7 +572,11 @@ tell(Reader *reader)
 	js->engine = gh_cpu_engine();
 	js->carried = true;
 	js->probed->of_pages = true;
-	js->copy_use = (GhCopyUse) {true, reader->blocks.right, reader->pages->nblocks - reader->blocks.right, reader->heap_rows};
+	js->copy_use = (GhCopyUse)
+	{
+		.used = true,.copy_blocks = reader->blocks.right,.heap_blocks = reader->pages->nblocks - reader->blocks.right,
+			.heap_rows = reader->heap_rows,.made_ms = reader->made_ms
+	};
 }
 
 /*
@@ -573,16 +603,21 @@ use_copy(GhJoinState *js, MemoryContext context)
 	reader.memory = MemoryContextMemAllocated(context, true);
 	/* an insert whose place the visibility map does not tell yet looks for it in the index */
 	PredicateLockRelation(reader.index, js->css.ss.ps.state->es_snapshot);
-	used = reader.pages->nblocks >= GH_COPY_BLOCKS_MIN && find_copy(&reader) && map_columns(&reader);
+	used = (reader.pages->nblocks >= GH_COPY_BLOCKS_MIN || declines(&reader, "the table is small")) && find_copy(&reader) &&
+		(map_columns(&reader) || declines(&reader, "it has not what is read"));
 	index_close(reader.index, NoLock);
-	used = used && count_entries(&reader) && read_heap(&reader) && make_tables(&reader);
+	used = used && count_entries(&reader) && ((read_heap(&reader) && make_tables(&reader)) ||
+											  declines(&reader, "rows of blocks that have changed do not fit in memory"));
 	gh_pages_end(&pages);
 	table_endscan(scan);
 	gh_child_stop(reader.scan, 0);
 	if (used)
 		tell(&reader);
 	else
+	{
 		gh_probed_copy_drop(js);
+		js->copy_use.why_not = reader.why_not;
+	}
 	return used ? GH_OK : GH_DECLINED;
 }
 
