@@ -356,12 +356,15 @@ gh_is_right_semi(JoinType jointype)
 
 /*
  * From 19 on, other extensions may say how two relations are to be joined, and in what order, or a table be read, by taking from
- * what the settings allow.  Whether one does not want a hash join of these two; and a Seq Scan of the table.
+ * what the settings allow.  Whether one does not want a hash join of these two; a Seq Scan of the table; a scan of an index of it.
  */
 #if PG_VERSION_NUM >= 190000
 #define gh_hash_join_is_unwanted(root, extra) (((root)->glob->default_pgs_mask & ~(extra)->pgs_mask & PGS_HASHJOIN) != 0)
 #define gh_seq_scan_is_unwanted(root, rel) (((root)->glob->default_pgs_mask & ~(rel)->pgs_mask & PGS_SEQSCAN) != 0)
+#define gh_index_scan_is_unwanted(root, rel) \
+	(((root)->glob->default_pgs_mask & ~(rel)->pgs_mask & (PGS_INDEXSCAN | PGS_INDEXONLYSCAN)) != 0)
 #else
+#define gh_index_scan_is_unwanted(root, rel) ((void) (root), (void) (rel), false)
 #define gh_hash_join_is_unwanted(root, extra) ((void) (root), (void) (extra), false)
 #define gh_seq_scan_is_unwanted(root, rel) ((void) (root), (void) (rel), false)
 #endif

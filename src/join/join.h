@@ -300,10 +300,7 @@ typedef struct GhCopyUse
 
 /* ---- spill.c: rows that do not fit in memory ---- */
 
-/*
- * Rows of both sides are partitioned by key.  One partition at a time is joined
- * in memory; the rows of later ones wait in files.
- */
+/* Rows of both sides are partitioned by key.  One partition at a time is joined in memory; later rows wait in files. */
 typedef struct GhSpill
 {
 	MemoryContext context;

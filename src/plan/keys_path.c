@@ -229,7 +229,8 @@ rel_pathlist_hook(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *
 		previous_hook(root, rel, rti, rte);
 	if (gh_enabled && gh_enable_index && gh_enable_scan && gh_service_enabled() && enable_indexscan &&
 		rte->rtekind == RTE_RELATION && !rte->inh && rte->tablesample == NULL && rel->baserestrictinfo != NIL &&
-		rel->indexlist != NIL && bms_is_empty(rel->lateral_relids) && !IS_DUMMY_REL(rel))
+		rel->indexlist != NIL && bms_is_empty(rel->lateral_relids) && !IS_DUMMY_REL(rel) &&
+		!gh_index_scan_is_unwanted(root, rel))
 		consider_keys(root, rel);
 }
 

@@ -46,7 +46,7 @@ gh_keys_read(GhKeysNode *node)
 	Datum		value = ExecEvalExprSwitchContext(node->array, node->css.ss.ps.ps_ExprContext, &null);
 	int			width = get_typlen(node->element);
 	ArrayType  *array;
-	const bits8 *bitmap;
+	const uint8 *bitmap;
 	const char *element;
 	int			count;
 
