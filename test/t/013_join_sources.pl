@@ -23,9 +23,10 @@ cmp_ok($large_pages, '>', 600, 'the large table is read through a ring');
 my ($reader, $vacuum) = ($server->session, $server->session);
 my ($vacuum_pid) = $vacuum->do('SELECT pg_backend_pid()');
 
+# PostgreSQL 19 has another name for the wait.
 sub vacuum_waits_for_a_pin
 {
-	return $server->query("SELECT count(*) FROM pg_stat_activity WHERE pid = $vacuum_pid AND wait_event_type = 'BufferPin'") == 1;
+	return $server->query("SELECT count(*) FROM pg_stat_activity WHERE pid = $vacuum_pid AND wait_event IN ('BufferPin', 'BufferCleanup')") == 1;
 }
 
 # what a scan of the executor's does, to know that the next test can fail
