@@ -22,7 +22,8 @@ my $dir = File::Temp->newdir('gpuhashXXXXXX', DIR => $ENV{TMPDIR} || '/tmp');
 my $built = `\${CC:-cc} -std=gnu11 -O2 -Wall -Wextra -Werror -I'$include' -o '$dir/service_load' '$FindBin::Bin/../load/service_load.c' -L'$libdir' -Wl,-rpath,'$libdir' -lpq 2>&1`;
 is($?, 0, 'the load driver is built') or diag($built);
 
-my $service = GpuHash::Service->new(conf => ['max_connections = ' . ($sessions + 20), "work_mem = '16MB'"]);
+# workers look for requests as long as they do by default
+my $service = GpuHash::Service->new(conf => ['max_connections = ' . ($sessions + 20), "work_mem = '16MB'", 'gpuhash.worker_spin = 500']);
 my $server = $service->server;
 ok($service->wait_ready, 'the worker finds its device');
 my $inner = int($rows / 2);

@@ -26,7 +26,7 @@ my $BYTES = ($ENV{GPUHASH_STAND_IN} || '') eq 'no' ? qr/\d+/ : qr/0/;
 our $CLEAN = qr/^buffers 0, slots 0, tables 0, holds 0, waiters 0, bytes $BYTES(?: $BYTES)*$/;
 
 # What loads pages again, or makes columns, would do so while tests count requests, or have them fail: 043 and 103 are about that.
-my @CONF = ("shared_preload_libraries = 'gpuhash'", 'gpuhash.reload_resident = off', 'gpuhash.prewarm_columns = off', "gpuhash.engine = 'cuda'", 'gpuhash.force_offload = on',
+my @CONF = ("shared_preload_libraries = 'gpuhash'", 'gpuhash.worker_spin = 20', 'gpuhash.reload_resident = off', 'gpuhash.prewarm_columns = off', "gpuhash.engine = 'cuda'", 'gpuhash.force_offload = on',
 	'gpuhash.batch_rows = 256', 'max_parallel_workers_per_gather = 0', 'enable_material = off', 'jit = off',
 	'autovacuum = off', 'max_connections = 80');
 
