@@ -276,7 +276,7 @@ sub is_unpinned
 	return;
 }
 
-# A query that is interrupted while it waits for the device: what it says, how long it took.
+# A query that is interrupted while it waits for the device, which goes on afterwards: what it says, how long it took.
 sub interrupt
 {
 	my ($self, $name, $point, $how) = @_;
@@ -285,7 +285,7 @@ sub interrupt
 	my ($pid) = $session->do('SELECT pg_backend_pid()');
 	my $key = $how eq 'pg_terminate_backend' ? qr/57P01|server closed|psql ended/ : qr/ERROR:  57014/;
 	$session->do("BEGIN; SAVEPOINT s" . ($how eq 'timeout' ? "; SET statement_timeout = '300ms'" : ''));
-	$service->arm($point, 'delay', after => $point eq 'scan' ? 1 : 0, ms => 2500);
+	$service->arm($point, 'hold', after => $point eq 'scan' ? 1 : 0);
 	my $watch = GpuHash::Test::stopwatch();
 	$session->send($self->{queries}{$name}[0]);
 	sleep 0.3;
@@ -293,13 +293,13 @@ sub interrupt
 	my ($out, $err) = eval { $session->receive };
 	$err = $@ if !defined $err;
 	my $took = $watch->();
-	like($err, $key, "$name: $how while $point takes long");
+	like($err, $key, "$name: $how while the device is held at $point");
 	cmp_ok($took, '<', 2.2, 'at once');
 	$self->is_unpinned('in the transaction that goes on') if $how ne 'pg_terminate_backend';
 	$session = $self->{session} = $self->{server}->session if $how eq 'pg_terminate_backend';
 	$session->do('ROLLBACK') if $how ne 'pg_terminate_backend';
+	cmp_ok($service->disarm, '>', 0, 'it was held');
 	like($service->settle, $GpuHash::Service::CLEAN, 'and all is given back');
-	cmp_ok($service->disarm, '>', 0, 'it was slow');
 	$self->set($name);
 	$self->is_right($name, 'and the next answer is right');
 	return;
@@ -313,12 +313,13 @@ sub disturb
 	$self->set($name);
 	$session->do('SET gpuhash.fallback = error');
 	my ($pid) = $session->do('SELECT pg_backend_pid()');
-	$service->arm($point, 'delay', ms => 2500);
+	$service->arm($point, 'hold');
 	$session->send($self->{queries}{$name}[0]);
 	sleep 0.3;
 	$service->ask("SELECT pg_log_backend_memory_contexts($pid)");
-	is($self->answer_of($name, $session->receive), $self->{want}{$name}, "$name: disturbed while $point takes long");
-	cmp_ok($service->disarm, '>', 0, 'it was slow');
+	sleep 0.3;
+	cmp_ok($service->disarm, '>', 0, 'the device was held');
+	is($self->answer_of($name, $session->receive), $self->{want}{$name}, "$name: disturbed while the device is held at $point");
 	like($service->settle, $GpuHash::Service::CLEAN, 'and all is given back');
 	$self->set($name);
 	return;
