@@ -17,7 +17,8 @@
 #	CONF		file with lines for the configuration of the regress server
 #	WITH_CUDA	yes: the library is built for the GPU here and installed
 #	CUDA_ARCHS	what part cuda compiles the library for (default: the GPU here, else
-#			75, 90 and 120; all: every one that a build knows without CUDA_ARCHS)
+#			75, 90 and 120 with few optimizations; all: every one that a build knows without
+#			CUDA_ARCHS)
 #	TAP		which of the TAP tests, as a pattern of the shell: "02*" (default: all)
 #	TAP_AT_ONCE	how many of them run at a time (default: a processor each, at most 4; 1 with a GPU)
 #	CHECK_SECONDS	after so many no TAP test is begun any more (default: no limit)
@@ -216,17 +217,28 @@ part_clang() {
 	fi
 }
 
+# The CUDA compiler.  Where nothing runs what it makes, and nobody names architectures, it makes code with few
+# optimizations, which is half the work.  Of old releases none can.
+device_nvcc() {
+	local nvcc
+	nvcc=$(gh_nvcc)
+	if ! gh_gpu && [ -z "${CUDA_ARCHS:-}" ] && "$nvcc" --help | grep -e --Ofast-compile >/dev/null; then
+		nvcc="$nvcc --Ofast-compile=mid"
+	fi
+	printf '%s\n' "$nvcc"
+}
+
 # What nvcc is given for the programs that are compiled for one architecture only.
 one_arch() { if gh_gpu; then echo native; else echo sm_90; fi; }
 
 layout_bench() {
-	"$(gh_nvcc)" -O3 -std=c++17 -arch="$(one_arch)" -Xcompiler -Wall,-Wextra -Werror all-warnings \
+	$(device_nvcc) -O3 -std=c++17 -arch="$(one_arch)" -Xcompiler -Wall,-Wextra -Werror all-warnings \
 		-o "$WORK/layout_bench" "$SRC/test/bench/layout_bench.cu"
 }
 
 # What the engines share and no kernel of the library uses so far must compile there, too.
 device_headers() {
-	"$(gh_nvcc)" -O3 -std=c++17 -arch="$(one_arch)" -I"$SRC/src" -Xcompiler -Wall,-Wextra \
+	$(device_nvcc) -O3 -std=c++17 -arch="$(one_arch)" -I"$SRC/src" -Xcompiler -Wall,-Wextra \
 		-Werror all-warnings -c -o "$WORK/device_headers.o" "$SRC/test/engine/device_headers.cu"
 }
 
@@ -237,7 +249,7 @@ cuda_with_faults() {
 	arch=$(one_arch)
 	gh_gpu || goals=$(cd "$SRC" && grep -rl GH_FAULT_POINTS cuda --include='*.cu' | sed 's/$/.o/')
 	# shellcheck disable=SC2086
-	build_aside cuda-faults WITH_CUDA=yes CUDA_ARCHS="${arch#sm_}" FAULT_POINTS=yes with_llvm=no $goals
+	build_aside cuda-faults WITH_CUDA=yes NVCC="$(device_nvcc)" CUDA_ARCHS="${arch#sm_}" FAULT_POINTS=yes with_llvm=no $goals
 }
 
 # What is not installed: that library, and the benchmarks.
@@ -245,20 +257,21 @@ cuda_for_tests() {
 	local arch
 	arch=$(one_arch)
 	attempt "build the CUDA engine with fault points" cuda_with_faults
-	attempt "build engine_bench for the device" engine_make engine_bench_cuda NVCC="$(gh_nvcc)" CUDA_ARCH="$arch"
+	attempt "build engine_bench for the device" engine_make engine_bench_cuda NVCC="$(device_nvcc)" CUDA_ARCH="$arch"
 	attempt "build layout_bench" layout_bench
 	attempt "compile the engines' common headers for the device" device_headers
 }
 
 part_cuda() {
-	local archs="75 90 120"
+	local archs="75 90 120" how=
 	if [ -z "$(gh_nvcc)" ]; then
 		skip "build the CUDA engine" "nvcc is not installed"
 		return
 	fi
 	! gh_gpu || archs=native
 	archs=${CUDA_ARCHS:-$archs}
-	attempt "build the CUDA engine for architectures: $archs" build_aside cuda WITH_CUDA=yes \
+	[[ $(device_nvcc) != *--Ofast* ]] || how=", with few optimizations"
+	attempt "build the CUDA engine for architectures: $archs$how" build_aside cuda WITH_CUDA=yes NVCC="$(device_nvcc)" \
 		CUDA_ARCHS="${archs#all}" with_llvm=no gpuhash_cuda.so
 	if [ -f "$WORK/build/gpuhash.so" ]; then
 		nothing_found "gpuhash.so does not link CUDA" sh -c "ldd '$WORK/build/gpuhash.so' | grep -i cuda"
