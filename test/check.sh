@@ -20,7 +20,8 @@
 #			75, 90 and 120 with few optimizations; all: every one that a build knows without
 #			CUDA_ARCHS)
 #	TAP		which of the TAP tests, as a pattern of the shell: "02*" (default: all)
-#	TAP_AT_ONCE	how many of them run at a time (default: a processor each, at most 4; 1 with a GPU)
+#	TAP_AT_ONCE	how many of them run at a time, with the SQL and isolation tests as one (default:
+#			three for two processors, at most 6; 1 with a GPU)
 #	CHECK_SECONDS	after so many no TAP test is begun any more (default: no limit)
 #	CHECK_TOTALS_FILE	file to write "passed failed" to, in place of the last lines, and behind that how many seconds
 #			each test took, and its name
@@ -41,6 +42,7 @@ ALL_PARTS="style harness build clang cuda engine sanitize regress isolation tap"
 PARTS=${PARTS:-$ALL_PARTS}
 PASSED=0
 FAILED=0
+BESIDE_TAP=
 # in our own builds, not in a user's
 export WERROR=${WERROR:-yes}
 
@@ -436,6 +438,16 @@ tap_file() {
 	mv "$folder/counts.new" "$folder/counts"
 }
 
+# suites_beside FOLDER: the parts that run beside the TAP tests, one after the other, likewise
+suites_beside() {
+	local folder=$1 part
+	PASSED=0
+	FAILED=0
+	for part in $BESIDE_TAP; do "part_$part"; done >"$folder/said" 2>&1
+	echo "$PASSED $FAILED" >"$folder/counts.new"
+	mv "$folder/counts.new" "$folder/counts"
+}
+
 # tap_ended: say and count what has ended since; how many still run is in TAP_RUNNING
 tap_ended() {
 	local folder passed failed
@@ -452,7 +464,8 @@ tap_ended() {
 
 part_tap() {
 	local file faults_bin at_once rc n=0
-	at_once=$(processes)
+	# they wait half of their time, for a worker or a standby
+	at_once=$(($(processes) * 3 / 2))
 	! gh_gpu || at_once=1
 	at_once=${TAP_AT_ONCE:-$at_once}
 	faults_bin=$(gh_paths -faults && echo "$STAGE_BIN")
@@ -464,6 +477,12 @@ part_tap() {
 	[ ! -f "$WORK/template/PG_VERSION" ] || export GPUHASH_INITDB_TEMPLATE=$WORK/template
 	TAP_RUNNING=0
 	rm -rf "$WORK"/tap-*
+	if [ -n "$BESIDE_TAP" ]; then
+		gh_say "(and beside them: $BESIDE_TAP)"
+		mkdir "$WORK/tap-0"
+		suites_beside "$WORK/tap-0" &
+		TAP_RUNNING=1
+	fi
 	for file in "$SRC"/test/t/${TAP:-*}.pl; do
 		while [ "$TAP_RUNNING" -ge "$at_once" ]; do
 			rc=0
@@ -485,7 +504,14 @@ part_tap() {
 	done
 	wait
 	tap_ended
-	[ "$TAP_RUNNING" = 0 ] || result FAILED "$TAP_RUNNING TAP tests did not end as they should"
+	[ "$TAP_RUNNING" = 0 ] || result FAILED "$TAP_RUNNING of the tests that ran at a time did not end as they should"
+}
+
+# Which parts run beside the TAP tests: they take one processor, and TAP tests half a processor each.
+beside_tap() {
+	case " $PARTS " in *" tap "*) gh_have prove || return 0 ;; *) return 0 ;; esac
+	# shellcheck disable=SC2086
+	printf '%s\n' $PARTS | grep -xE 'regress|isolation' | paste -s -d ' ' || true
 }
 
 # ---------------------------------------------------------------------- all
@@ -494,8 +520,10 @@ check() {
 	local part start
 	gh_paths ""
 	: >"$WORK/times"
+	BESIDE_TAP=$(beside_tap)
 	for part in $PARTS; do
 		start=$SECONDS
+		case " $BESIDE_TAP " in *" $part "*) continue ;; esac
 		gh_step "$part"
 		case $part in
 			regress | isolation | tap)

@@ -133,17 +133,20 @@ time_limit() {
 	expect "99 1" cat "$WORK/hangs/counts"
 }
 
-# Tests that run at a time: each is said and counted, one that ends without a word, too.
+# Tests that run at a time, and a part beside them: each is said and counted, one that ends without a word, too.
 tap_at_once() {
 	local SRC=$WORK/at-once n
 	mkdir -p "$SRC/test/t"
 	for n in 1 2 3 4 5; do
 		printf 'use Test::More; sleep %s; ok(1, "one"); ok(%s, "two"); done_testing();\n' "$((n % 2))" "$((n != 3))" >"$SRC/test/t/00$n.pl"
 	done
-	expect "passed: 9, failed: 1" eval 'PASSED=0 FAILED=0 TAP_AT_ONCE=2 TAP= CHECK_SECONDS=; part_tap >"$SRC/said"; echo "passed: $PASSED, failed: $FAILED"' || return
+	expect "passed: 10, failed: 2" eval 'part_one() { result ok "beside"; result FAILED "beside"; }; BESIDE_TAP=one PASSED=0 FAILED=0 TAP_AT_ONCE=2 TAP= CHECK_SECONDS=; part_tap >"$SRC/said"; echo "passed: $PASSED, failed: $FAILED"' || return
+	expect "FAILED  beside" cat "$SRC/said" || return
 	expect "ok      test/t/005.pl: 2 tests" cat "$SRC/said" || return
 	expect "FAILED  test/t/003.pl" cat "$SRC/said" || return
-	expect "1 TAP tests did not end as they should" eval 'tap_file() { [ "${1##*/}" != 004.pl ] || return 1; echo "0 0" >"$3/counts"; : >"$3/said"; }; TAP_AT_ONCE=2 TAP= CHECK_SECONDS=; part_tap'
+	expect "beside: isolation regress." eval 'PARTS="build isolation regress tap"; echo "beside: $(beside_tap)."' || return
+	expect "beside: ." eval 'PARTS="build regress isolation"; echo "beside: $(beside_tap)."' || return
+	expect "1 of the tests that ran at a time did not end as they should" eval 'BESIDE_TAP=; tap_file() { [ "${1##*/}" != 004.pl ] || return 1; echo "0 0" >"$3/counts"; : >"$3/said"; }; TAP_AT_ONCE=2 TAP= CHECK_SECONDS=; part_tap'
 }
 
 # The demo's last sentence.
