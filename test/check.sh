@@ -70,13 +70,36 @@ took() {
 
 # attempt NAME COMMAND...: one test that passes when the command does.
 attempt() {
-	local name=$1 log=$WORK/attempt.log start=$SECONDS
+	local name=$1 log=$WORK/attempt-$BASHPID.log start=$SECONDS
 	shift
 	if "$@" >"$log" 2>&1; then
 		result ok "$name$(took "$name" "$start")"
 	else
 		result FAILED "$name$(took "$name" "$start")" "$log"
 	fi
+}
+
+# beside FOLDER COMMAND...: tests that run beside others, as a process of their own: what is to be said of them
+# goes into FOLDER/said, and how many passed and failed into FOLDER/counts, at last.
+beside() {
+	local folder=$1
+	shift
+	PASSED=0
+	FAILED=0
+	"$@" >"$folder/said" 2>&1
+	echo "$PASSED $FAILED" >"$folder/counts.new"
+	mv "$folder/counts.new" "$folder/counts"
+}
+
+# ended FOLDER: say and count those, if they have ended.
+ended() {
+	local passed failed
+	[ -f "$1/counts" ] || return 1
+	read -r passed failed <"$1/counts"
+	cat "$1/said"
+	PASSED=$((PASSED + passed))
+	FAILED=$((FAILED + failed))
+	rm -rf "$1"
 }
 
 # ------------------------------------------------------------------- parts
@@ -265,7 +288,7 @@ cuda_for_tests() {
 }
 
 part_cuda() {
-	local archs="75 90 120" how=
+	local archs="75 90 120" how="" pid
 	if [ -z "$(gh_nvcc)" ]; then
 		skip "build the CUDA engine" "nvcc is not installed"
 		return
@@ -273,12 +296,17 @@ part_cuda() {
 	! gh_gpu || archs=native
 	archs=${CUDA_ARCHS:-$archs}
 	[[ $(device_nvcc) != *--Ofast* ]] || how=", with few optimizations"
+	# most of these are one file each, for one processor
+	mkdir -p "$WORK/cuda-for-tests"
+	beside "$WORK/cuda-for-tests" cuda_for_tests &
+	pid=$!
 	attempt "build the CUDA engine for architectures: $archs$how" build_aside cuda WITH_CUDA=yes NVCC="$(device_nvcc)" \
 		CUDA_ARCHS="${archs#all}" with_llvm=no gpuhash_cuda.so
 	if [ -f "$WORK/build/gpuhash.so" ]; then
 		nothing_found "gpuhash.so does not link CUDA" sh -c "ldd '$WORK/build/gpuhash.so' | grep -i cuda"
 	fi
-	cuda_for_tests
+	wait "$pid" || true
+	ended "$WORK/cuda-for-tests" || result FAILED "what is compiled for tests did not end as it should"
 	if gh_gpu; then
 		engine_tests "engine conformance on the GPU" check-cuda CUDA_ENGINE="$WORK/cuda/gpuhash_cuda.so"
 		engine_tests "engine conformance on a GPU that fails" check-cuda \
@@ -438,27 +466,13 @@ tap_file() {
 	mv "$folder/counts.new" "$folder/counts"
 }
 
-# suites_beside FOLDER: the parts that run beside the TAP tests, one after the other, likewise
-suites_beside() {
-	local folder=$1 part
-	PASSED=0
-	FAILED=0
-	for part in $BESIDE_TAP; do "part_$part"; done >"$folder/said" 2>&1
-	echo "$PASSED $FAILED" >"$folder/counts.new"
-	mv "$folder/counts.new" "$folder/counts"
-}
+suites_beside_tap() { local part; for part in $BESIDE_TAP; do "part_$part"; done; }
 
 # tap_ended: say and count what has ended since; how many still run is in TAP_RUNNING
 tap_ended() {
-	local folder passed failed
+	local folder
 	for folder in "$WORK"/tap-*; do
-		[ -f "$folder/counts" ] || continue
-		read -r passed failed <"$folder/counts"
-		cat "$folder/said"
-		PASSED=$((PASSED + passed))
-		FAILED=$((FAILED + failed))
-		TAP_RUNNING=$((TAP_RUNNING - 1))
-		rm -rf "$folder"
+		! ended "$folder" || TAP_RUNNING=$((TAP_RUNNING - 1))
 	done
 }
 
@@ -480,7 +494,7 @@ part_tap() {
 	if [ -n "$BESIDE_TAP" ]; then
 		gh_say "(and beside them: $BESIDE_TAP)"
 		mkdir "$WORK/tap-0"
-		suites_beside "$WORK/tap-0" &
+		beside "$WORK/tap-0" suites_beside_tap &
 		TAP_RUNNING=1
 	fi
 	for file in "$SRC"/test/t/${TAP:-*}.pl; do
