@@ -3,6 +3,7 @@
  *		Rows that enter a pipeline in the middle, as columns, and groups that are the source of another one.
  */
 #include "pipeline_bench.h"
+#include "engine/page/packed.h"
 
 #define ENTERED 1024			/* rows, as many as engines do at a time at most */
 #define MATCHES 32				/* of each: more than engines put aside */
@@ -197,8 +198,85 @@ float_sums(Context *c)
 	CHECK_U64(c, "bytes left", state.allocated, 0);
 }
 
+/* A column that a probe fills is given as well, packed, with numbers of few bits: what is known of these is not so of what is filled in. */
+static void
+filled_over_packed(Context *c)
+{
+	static const uint16_t given[2] = {0, 1};
+	static const GhKeyPart part = {0, 64, 0};
+	static const GhProbeFill fill = {1, 0};
+	static const GhKept kept = {1, GH_CLASS_INT, 8};
+	static const GhRecordKey key = {0, GH_CLASS_INT, 0};
+	static const uint64_t large = UINT64_C(1) << 61;
+	static uint64_t zeroes[ENTERED];
+	static uint64_t larges[ENTERED];
+	static uint8_t null[ENTERED];
+	static GhBackRow back[ENTERED];
+	uint64_t   *const inner[2] = {zeroes, larges};
+	GhVector	vector = {zeroes, NULL, null};
+	GhPackedColumn *packed[2];
+	GhAggregate aggregate = {GH_AGGREGATE_SUM, GH_CLASS_INT, 1, GH_AGGREGATE_NO_FILTER, 0};
+	GhStep		steps[1] = {{0, 1}};
+	GhProbe		probe = {.kind = GH_PROBE_INNER,.nparts = 1,.parts = &part,.nfills = 1,.fills = &fill};
+	GhPipelineRequest request = {.kind = GH_INPUT_COLUMNS,.ngiven = 2,.given = given,.count = ENTERED,.back = back,.back_room = ENTERED};
+	uint64_t	buffer[64];
+	const GhAggregateState *sum;
+	GhCursor	cursor = {0};
+	size_t		bytes = 0;
+	Small	   *small;
+	HostState	state;
+	GhHost		host;
+	GhPipelineOptions options;
+	GhPipeline *pipeline;
+	GhMadeTable made = {0};
+	GhError		error = {0};
+
+	if (no_pipelines(c) || !c->engine->pipelines->takes_packed)
+		return;
+	host_init(&state, &host);
+	small = small_program(0, GH_LOAD_INT8);
+	larges[0] = large;
+	options = (GhPipelineOptions) {.program = &small->head,.program_bytes = small->head.bytes,
+	.source = {.kind = GH_SOURCE_COLUMNS,.natts = 2},.sink = {.kind = GH_SINK_TABLE,
+	.table = {.nparts = 1,.parts = &part,.nkept = 1,.kept = &kept,.matches = GH_MATCHES_ANY}}};
+	CHECK_STATUS(c, "create", c->engine->pipelines->create(&host, &options, &pipeline, &error), GH_OK);
+	give(c, pipeline, 0, 2, given, inner, 1);
+	CHECK_STATUS(c, "make_table", pipeline->engine->make_table(pipeline, &made, &error), GH_OK);
+	pipeline->engine->destroy(pipeline);
+	probe.table = made.table;
+	options = (GhPipelineOptions) {.program = &small->head,.program_bytes = small->head.bytes,
+	.source = {.kind = GH_SOURCE_COLUMNS,.natts = 1},.nsteps = 1,.steps = steps,.nprobes = 1,.probes = &probe,
+	.sink = {.kind = GH_SINK_GROUPS,.groups = {.nkeys = 1,.keys = &key,.naggregates = 1,.aggregates = &aggregate}}};
+	CHECK_STATUS(c, "create", c->engine->pipelines->create(&host, &options, &pipeline, &error), GH_OK);
+	for (uint32_t i = 0; i < 2; i++)
+	{
+		const GhColumn *column = &gh_program_columns(&small->head)[i];
+
+		packed[i] = aligned_alloc(64, (gh_packed_bytes_max(column, &vector, ENTERED) + 63) & ~(size_t) 63);
+		gh_pack_column(column, &vector, ENTERED, packed[i]);
+	}
+	request.packed = (const GhPackedColumn *const *) packed;
+	if (pipeline->engine->submit(pipeline, &request) == GH_BUSY)
+		(void) pipeline->engine->wait(&request);
+	CHECK_STATUS(c, "packed rows", request.status, GH_OK);
+	CHECK_STATUS(c, "results", pipeline->engine->results(pipeline, &cursor, sizeof(buffer), buffer, &bytes, &error), GH_OK);
+	/* a record: head, the key, the state */
+	sum = (const GhAggregateState *) ((const char *) buffer + bytes - sizeof(GhAggregateState));
+
+	CHECK_U64(c, "rows", sum->count, ENTERED);
+	CHECK_U64(c, "the sum, below", sum->low, 0);
+	CHECK_U64(c, "the sum, above", sum->high, ENTERED / 8);
+	pipeline->engine->destroy(pipeline);
+	c->engine->table_destroy(probe.table);
+	free(packed[0]);
+	free(packed[1]);
+	free(small);
+	CHECK_U64(c, "bytes left", state.allocated, 0);
+}
+
 const Test	pipeline_column_tests[] = {
 	{"pipelines: vectors that steps set anew", vectors_set_anew, false},
+	{"pipelines: filled over packed", filled_over_packed, false},
 	{"pipelines: sums of floats out of groups", float_sums, false},
 	{NULL, NULL, false}
 };

@@ -453,8 +453,8 @@ unpack_fixed(const GhPackedColumn *packed, uint64_t first, uint32_t n, const GhV
 	}
 }
 
-GH_CLONES void
-gh_unpack_rows(const GhPackedColumn *packed, uint64_t first, uint32_t n, bool wide, const GhVector *vector)
+GH_CLONES static void
+unpack_rows(const GhPackedColumn *packed, uint64_t first, uint32_t n, bool wide, const GhVector *vector)
 {
 	if (packed->has_nulls)
 		memcpy(vector->null, const_part(packed, packed->nulls_at) + first, n);
@@ -479,18 +479,27 @@ gh_unpack_rows(const GhPackedColumn *packed, uint64_t first, uint32_t n, bool wi
 	}
 }
 
+void
+gh_unpack_rows(const GhPackedColumn *packed, uint64_t first, uint32_t n, bool wide, const GhVector *vector)
+{
+	unpack_rows(packed, first, n, wide, vector);
+}
+
 uint8_t
 gh_packed_bits(const GhPackedColumn *packed)
 {
 	uint64_t	base = packed->base;
-	uint64_t	range = packed->width == 0 ? 0 : UINT64_MAX >> (64 - 8 * packed->width);
-	uint8_t		least = gh_value_bits(base, gh_sign_extension(base));
-	uint8_t		greatest = gh_value_bits(base + range, gh_sign_extension(base + range));
+	uint64_t	range;
+	uint8_t		least;
+	uint8_t		greatest;
 
 	if (packed->kind != GH_PACKED_NUMBERS)
 		return 0;
+	range = packed->width == 0 ? 0 : UINT64_MAX >> (64 - 8 * packed->width);
 	/* the range may be more than the numbers' own */
 	if ((int64_t) base >= 0 ? (int64_t) (base + range) < (int64_t) base : range > (uint64_t) INT64_MAX)
 		return 64;
+	least = gh_value_bits(base, gh_sign_extension(base));
+	greatest = gh_value_bits(base + range, gh_sign_extension(base + range));
 	return least > greatest ? least : greatest;
 }

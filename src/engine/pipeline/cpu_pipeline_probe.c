@@ -210,6 +210,7 @@ fill_columns(Probe *p)
 		const GhVector *vector = &p->batch->vectors[fill->column];
 		uint32_t	kept = p->overlay != NULL ? p->overlay->from[fill->kept] : fill->kept;
 
+		p->batch->bits[fill->column] = 0;	/* a request may have brought it, packed */
 		if (kept >= GH_OVERLAY_KEY && p->overlay != NULL)
 			fill_of_key(p, kept - GH_OVERLAY_KEY, vector);
 		else if (p->by_number)

@@ -16,7 +16,7 @@
 
 #include <stdlib.h>
 
-/* Keys that are looked up before that, at the least, and those of the largest table that gets a filter, of 8 MB at most. */
+/* Keys that are looked up before that, at the least, and those of the largest table that gets a filter, of 4 MB at most. */
 #define SIEVE_LOOKED_MIN 256
 #define SIEVE_KEYS_MAX (UINT64_C(1) << 21)
 /* Keys that have come to a filter before it may go. */

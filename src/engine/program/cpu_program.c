@@ -165,8 +165,8 @@ sum_bytes(uint64_t bytes)
 	return sum;
 }
 
-GH_CLONES void
-gh_batch_count(const GhVectorBatch *batch, uint32_t *live, uint32_t *back)
+GH_CLONES static void
+count_states(const GhVectorBatch *batch, uint32_t *live, uint32_t *back)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
 	uint32_t	rows = gh_loop_rows(batch->nrows);
@@ -183,6 +183,12 @@ gh_batch_count(const GhVectorBatch *batch, uint32_t *live, uint32_t *back)
 	}
 	*back = sum_bytes(back_sums);
 	*live = rows - sum_bytes(dropped_sums) - *back;
+}
+
+void
+gh_batch_count(const GhVectorBatch *batch, uint32_t *live, uint32_t *back)
+{
+	count_states(batch, live, back);
 }
 
 static void
@@ -421,7 +427,6 @@ narrow_2(Run *run, const GhInstruction *in)
 	const uint64_t *b = run->vectors[in->args[1]].low;
 	uint64_t   *low = run->vectors[in->result].low;
 	uint64_t   *high = run->vectors[in->result].high;
-
 	uint32_t	bits;
 
 	if (in->op != GH_OP_ADD && in->op != GH_OP_SUB && in->op != GH_OP_MUL)
