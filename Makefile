@@ -77,6 +77,10 @@ endif
 ifneq ($(WERROR),no)
 PG_CFLAGS += -Werror
 endif
+# The choice between functions for several processors (src/engine/clones.h) is made before a profile can count.
+ifneq ($(findstring -fprofile-generate,$(CFLAGS) $(COPT) $(PROFILE) $(shell $(PG_CONFIG) --cflags)),)
+PG_CFLAGS += -DGH_NO_CLONES
+endif
 
 ifneq ($(with_faults),)
 test_module := test/modules/gpuhash_test

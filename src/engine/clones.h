@@ -14,9 +14,9 @@
 
 #define gh_always_inline inline __attribute__((always_inline))
 
-/* glibc chooses; sanitizers are not ready by then */
+/* glibc chooses; sanitizers are not ready by then, nor are counters of a profile (the Makefile) */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
-	!defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	!defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(GH_NO_CLONES)
 #define GH_CLONES __attribute__((target_clones("avx2", "default")))
 #else
 #define GH_CLONES

@@ -58,7 +58,7 @@ make_filter(GhCpuSieve *sieve, GhCpuTable *table, uint64_t keys)
 void
 gh_cpu_sieve_found(GhCpuSieve *sieve, GhTable *table, uint64_t looked, uint64_t found)
 {
-	uint64_t	keys = ((const GhCpuTable *) table)->rows->count;
+	uint64_t	keys = ((const GhCpuTable *) table)->view.root->keys;
 
 	if (sieve->filter != NULL || sieve->given_up)
 		return;

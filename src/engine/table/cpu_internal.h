@@ -9,6 +9,7 @@
 #ifndef GH_CPU_INTERNAL_H
 #define GH_CPU_INTERNAL_H
 
+#include "engine/clones.h"
 #include "engine/engine.h"
 
 /* A bucket is one cache line. */
@@ -58,7 +59,6 @@ typedef enum GhCpuShape
 
 #define gh_likely(x) __builtin_expect((x) != 0, 1)
 #define gh_unlikely(x) __builtin_expect((x) != 0, 0)
-#define gh_always_inline inline __attribute__((always_inline))
 
 /* -------------------------------------------------- in the host's memory */
 
