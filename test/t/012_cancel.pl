@@ -46,9 +46,6 @@ my $session = $server->session;
 $session->do("SELECT gpuhash_create('t')");
 my ($pid) = $session->do('SELECT pg_backend_pid()');
 
-# This, too, may take longer than the time-out that it ends.
-sub no_timeout { for (1 .. 1000) { last if ($session->do('RESET statement_timeout'))[1] eq '' } return }
-
 my $cancelled = 0;
 for my $name (sort keys %work)
 {
@@ -60,7 +57,7 @@ for my $name (sort keys %work)
 		my $watch = stopwatch();
 		my ($out, $err) = $session->do(sprintf('SET statement_timeout = %d; %s', $after * 1000, $sql));
 		my $late = $watch->() - $after;
-		no_timeout();
+		$session->no_timeout;
 		if ($out =~ /\d/ && $err eq '')
 		{
 			pass("$name: over before $after s");
@@ -102,7 +99,7 @@ my ($timed_out, @wrong) = (0);
 for my $after (map { 20 * $_ } 1 .. 40)
 {
 	my ($sum, $error) = $session->do("SET statement_timeout = $after; $together");
-	no_timeout();
+	$session->no_timeout;
 	$timed_out++ if $error =~ /57014/;
 	push @wrong, "$after: $sum $error" if $error ? $error !~ /57014/ : $sum ne '3000000|3000000';
 }

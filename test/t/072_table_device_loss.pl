@@ -113,7 +113,7 @@ for (1 .. 150)
 		1 + rand 8, $change, $n));
 	$cancelled++ if $messages =~ /57014/;
 }
-$session->do('SET statement_timeout = 0');
+$session->no_timeout;
 cmp_ok($cancelled, '>=', 20, 'of 150 changes, many were cancelled');
 note("$cancelled of 150 changes were cancelled");
 $session->do('CREATE TEMP TABLE before AS SELECT * FROM content()');
@@ -136,7 +136,7 @@ for my $timeout (1, 2, 1, 2, 1, 2)
 {
 	(undef, $err) = $session->do("SET statement_timeout = $timeout; SELECT gpuhash_clear('w')");
 	$cancelled++ if $err =~ /57014/;
-	$session->do('SET statement_timeout = 0');
+	$session->no_timeout;
 	$session->do($FILL);
 }
 ($out) = $session->do(q{SELECT keys, entries FROM gpuhash_tables});

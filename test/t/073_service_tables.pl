@@ -165,7 +165,7 @@ for (1 .. 30)
 	(undef, $err) = $session->do(sprintf q{SET statement_timeout = %d; SELECT gpuhash_insert('alone', k, v), gpuhash_delete('alone', k[1:30000]) FROM keys, generate_series(1, 20)}, 1 + rand 30);
 	$cancelled++ if $err =~ /57014/;
 }
-$session->do('SET statement_timeout = 0');
+$session->no_timeout;
 cmp_ok($cancelled, '>', 10, "of 30 changes $cancelled were cancelled");
 is(($session->do(q{SELECT count(v) = (SELECT keys FROM gpuhash_table_stats('alone')), bool_and(v = u.k * 10) FROM wanted w, unnest(w.k, gpuhash_find('alone', w.k)) u (k, v)}))[0], 't|t', 'the table is whole');
 $session->do(q{SELECT gpuhash_drop('alone')});
@@ -180,7 +180,8 @@ for (1 .. 60)
 {
 	(undef, $err) = $session->do(sprintf q{SET statement_timeout = %d; SELECT gpuhash_insert('one', k, v), gpuhash_insert('one', k[1:40000], k[1:40000]), gpuhash_delete('one', k[20000:60000]) FROM keys, generate_series(1, 20)}, 1 + rand 40);
 	$cancelled++ if $err =~ /57014/;
-	my ($differences, $message) = $session->do("SET statement_timeout = 0; $differ");
+	$session->no_timeout;
+	my ($differences, $message) = $session->do($differ);
 	push @wrong, "$differences $message, after: $err" if $differences ne '0';
 }
 cmp_ok($cancelled, '>', 20, "of 60 changes $cancelled were cancelled");

@@ -293,6 +293,14 @@ sub do_or_cancel
 	return $self->receive(60);
 }
 
+# Ends a statement_timeout, which this may exceed, too: it is repeated until it does not.
+sub no_timeout
+{
+	my ($self) = @_;
+	for (1 .. 1000) { last if ($self->do('SET statement_timeout = 0'))[1] eq '' }
+	return;
+}
+
 sub close
 {
 	my ($self) = @_;
