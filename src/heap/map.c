@@ -40,8 +40,6 @@ gh_map_read(Relation relation, BlockNumber page, GhMapPage *map)
 	UnlockReleaseBuffer(buffer);
 }
 
-#define GH_BITS 32
-
 /* Which of 32 blocks are all-visible, by the 8 bytes of the map that have them: the first of two bits each. */
 static uint32
 visible_of(const uint8 *bytes)

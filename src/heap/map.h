@@ -66,6 +66,9 @@ gh_map_next_unmarked(const GhMapPage *map, BlockNumber block, BlockNumber end)
 	return end;
 }
 
+/* Blocks whose bits are in a word, where there is one for each of a table. */
+#define GH_BITS 32
+
 extern void gh_map_read(Relation relation, BlockNumber page, GhMapPage *map);
 extern BlockNumber gh_map_read_visible(Relation relation, BlockNumber nblocks, uint32 *bits);
 

@@ -22,6 +22,7 @@
 #include "expr/values.h"
 #include "fragment/stage.h"
 #include "gpuhash.h"
+#include "heap/map.h"
 #include "index/copy.h"
 #include "index/leaves.h"
 #include "index/touched.h"
@@ -30,7 +31,6 @@
 #include "store/index_copies.h"
 
 #define GH_COPY_VARNO 1
-#define GH_BITS 32
 /* A copy is made when so many blocks are all-visible. */
 #define GH_COPY_SHARE(nblocks) ((nblocks) - (nblocks) / 4)
 /* Rows that enter the table together. */

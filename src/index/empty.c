@@ -13,7 +13,6 @@
 #include "heap/map.h"
 #include "index/touched.h"
 
-#define GH_BITS 32
 /* Blocks that are looked at: each is read, and a table may have many that are not all-visible for other reasons. */
 #define GH_EMPTY_LOOKED 1024
 

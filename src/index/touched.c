@@ -43,8 +43,6 @@
 #define GH_COPIES_MAX 64
 #define GH_TOUCHED_WORDS (1024 * 1024)
 
-#define GH_BITS 32
-
 typedef struct Place
 {
 	Oid			database;		/* InvalidOid: a free one */

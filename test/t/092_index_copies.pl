@@ -10,7 +10,6 @@ use GpuHash::Index;
 use Time::HiRes qw(time sleep);
 
 my $seconds = $ENV{GPUHASH_SECONDS} || 10;
-my $SECONDS_TO_FIND = 40;
 my $seed = seed();
 my $server = GpuHash::Server->new(module => 1, conf => ["shared_preload_libraries = 'gpuhash'", 'autovacuum = off', 'max_prepared_transactions = 10',
 	'max_worker_processes = 12', 'min_parallel_index_scan_size = 0', 'wal_level = replica', 'max_wal_senders = 2', 'hot_standby = on']);

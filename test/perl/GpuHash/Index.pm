@@ -11,6 +11,8 @@
 #	end_writers($server, @pids)					before that time
 #	my @result = find_wrong($server, $point, $compare)	what $compare->() returns with that point left out, whose last element is how many
 #												answers were wrong; three times, with other writers, until one is
+#	needs($server, $compare, @points)			with each of these points left out $compare->($SECONDS_TO_FIND, $point) finds a wrong
+#												answer; it returns answers, how many were by copies of s_k, and how many were wrong
 package GpuHash::Index;
 
 use strict;
@@ -20,7 +22,9 @@ use POSIX ();
 use Test::More ();
 use Time::HiRes qw(time sleep);
 
-our @EXPORT = qw(sums broken catch_up well write_until end_writers find_wrong);
+our @EXPORT = qw(sums broken catch_up well write_until end_writers find_wrong needs $SECONDS_TO_FIND);
+
+our $SECONDS_TO_FIND = 40;
 
 sub well
 {
@@ -78,6 +82,19 @@ sub find_wrong
 	}
 	$server->query("SELECT gpuhash_fault_arm('any', 'none', 0, 0, 0)");
 	return @result;
+}
+
+sub needs
+{
+	my ($server, $compare, @points) = @_;
+	for my $point (@points)
+	{
+		# copies that were made without another one lack rows for good
+		$server->query('REINDEX INDEX s_k');
+		my ($rounds, $taken, $wrong) = find_wrong($server, $point, sub { $compare->($SECONDS_TO_FIND, $point) });
+		Test::More::cmp_ok($wrong, '>', 0, "without $point: one of $rounds answers, $taken by copies, was wrong");
+	}
+	return;
 }
 
 sub sums
