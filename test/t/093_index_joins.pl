@@ -82,16 +82,20 @@ my $SERIAL = 'SET max_parallel_workers_per_gather = 0; RESET parallel_setup_cost
 well($session, $PARALLEL);
 compare_all($session, 'of several processes', 1);
 like((answers($session, 'inner', 'REPEATABLE READ'))[2], qr/Workers Launched: [12].*Parallel Custom Scan \(GpuHashJoin\)/s, 'which have it in common');
-# one of them, sooner or later, cannot take it
+# one of them, sooner or later, cannot take it.  On a busy machine workers come when the query is through: then once more
 for my $passages (0 .. 3)
 {
 	my $fired = 0;
-	for my $name (@names)
+	for (1 .. 20)
 	{
-		my $want = well($session, "SET gpuhash.enabled = off; $queries{$name}");
-		well($session, "SET gpuhash.enabled = on; SELECT gpuhash_fault_arm('index_copy', 'launch', $passages, 1, 0)");
-		is(well($session, $queries{$name}), $want, "of several processes, of which number $passages does without: $name");
-		$fired += well($session, 'SELECT gpuhash_fault_fired()');
+		for my $name (@names)
+		{
+			my $want = well($session, "SET gpuhash.enabled = off; $queries{$name}");
+			well($session, "SET gpuhash.enabled = on; SELECT gpuhash_fault_arm('index_copy', 'launch', $passages, 1, 0)");
+			is(well($session, $queries{$name}), $want, "of several processes, of which number $passages does without: $name");
+			$fired += well($session, 'SELECT gpuhash_fault_fired()');
+		}
+		last if $fired > 0;
 	}
 	cmp_ok($fired, '>', 0, "  which happened $fired times");
 }
