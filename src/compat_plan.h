@@ -208,6 +208,23 @@ gh_may_read_all(const PlannedStmt *plan)
 	return true;
 }
 
+/* Whether all columns of a table of the query may be read, by whoever has to have the privileges on it. */
+static inline bool
+gh_may_read(PlannerInfo *root, RangeTblEntry *rte)
+{
+	Oid			user;
+
+#if PG_VERSION_NUM >= 160000
+	if (rte->perminfoindex == 0)
+		return false;
+	user = getRTEPermissionInfo(root->parse->rteperminfos, rte)->checkAsUser;
+#else
+	(void) root;
+	user = rte->checkAsUser;
+#endif
+	return pg_class_aclcheck(rte->relid, OidIsValid(user) ? user : GetUserId(), ACL_SELECT) == ACLCHECK_OK;
+}
+
 /* Subqueries in the place of all of a query's tables: what one may do with tables is noted in these queries, from 16 on. */
 static inline void
 gh_set_tables(Query *query, List *tables)

@@ -45,6 +45,7 @@ bool		gh_enable_rows = true;
 bool		gh_enable_inline = true;
 bool		gh_enable_unnest = true;
 bool		gh_enable_index = true;
+bool		gh_enable_key_values = true;
 bool		gh_enable_resident = true;
 int			gh_engine_setting = GH_ENGINE_AUTO;
 int			gh_fallback_setting = GH_FALLBACK_CPU;
@@ -144,6 +145,16 @@ define_switches(void)
 							 "Lets joins use copies of indexes of the access method gpuhash, and make them.",
 							 NULL,
 							 &gh_enable_index,
+							 true,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL,
+							 NULL,
+							 NULL);
+	DefineCustomBoolVariable("gpuhash.enable_key_values",
+							 "Lets the planner look up which keys of small tables their conditions leave, to estimate joins.",
+							 NULL,
+							 &gh_enable_key_values,
 							 true,
 							 PGC_USERSET,
 							 GUC_EXPLAIN,
@@ -415,6 +426,7 @@ _PG_init(void)
 	gh_key_init();
 	gh_rowscan_init();
 	gh_keys_init();
+	gh_key_values_init();
 	gh_join_init();
 	gh_aggregate_init();
 	gh_plan_choice_init();

@@ -56,6 +56,7 @@ extern bool gh_enable_rows;
 extern bool gh_enable_inline;
 extern bool gh_enable_unnest;
 extern bool gh_enable_index;
+extern bool gh_enable_key_values;
 extern bool gh_enable_resident;
 extern int	gh_engine_setting;
 extern int	gh_fallback_setting;

@@ -162,8 +162,8 @@ replace_safe(Node *node, void *unused)
 }
 
 /* Whether evaluating any of the expressions may fail or do something. */
-static bool
-may_show(Node *exprs)
+bool
+gh_may_show(Node *exprs)
 {
 	return contain_volatile_functions(exprs) ||
 		(contain_leaked_vars(exprs) && contain_leaked_vars(replace_safe(exprs, NULL)));
@@ -180,7 +180,7 @@ clauses_may_show(List *clauses, Relids relids)
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 
 		if (bms_is_subset(rinfo->required_relids, relids) &&
-			may_show((Node *) rinfo->clause))
+			gh_may_show((Node *) rinfo->clause))
 			return true;
 	}
 	return false;
@@ -250,12 +250,12 @@ classes_are_quiet(PlannerInfo *root, RelOptInfo *outerrel)
 			/* what the query's result is sorted by: it is not computed below */
 			if (contain_agg_clause((Node *) em->em_expr) || contain_window_function((Node *) em->em_expr))
 				continue;
-			if (may_show((Node *) em->em_expr))
+			if (gh_may_show((Node *) em->em_expr))
 				return false;
 			inside++;
 		}
 		foreach(source, class->ec_sources)
-			if (inside > 1 && may_show((Node *) lfirst_node(RestrictInfo, source)->clause))
+			if (inside > 1 && gh_may_show((Node *) lfirst_node(RestrictInfo, source)->clause))
 				return false;
 	}
 	return true;
@@ -265,7 +265,7 @@ classes_are_quiet(PlannerInfo *root, RelOptInfo *outerrel)
 bool
 gh_key_is_quiet(RestrictInfo *rinfo, bool outer_is_left)
 {
-	return !may_show(outer_is_left ? get_leftop(rinfo->clause) : get_rightop(rinfo->clause));
+	return !gh_may_show(outer_is_left ? get_leftop(rinfo->clause) : get_rightop(rinfo->clause));
 }
 
 /*
@@ -287,7 +287,7 @@ gh_outer_is_quiet(PlannerInfo *root, RelOptInfo *outerrel)
 	{
 		Node	   *expr = (Node *) lfirst(lc);
 
-		if (IsA(expr, PlaceHolderVar) && may_show((Node *) ((PlaceHolderVar *) expr)->phexpr))
+		if (IsA(expr, PlaceHolderVar) && gh_may_show((Node *) ((PlaceHolderVar *) expr)->phexpr))
 			return false;
 	}
 	return true;

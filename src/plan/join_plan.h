@@ -66,6 +66,7 @@ extern Plan *gh_join_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path,
 
 /* ---- ahead.c ---- */
 
+extern bool gh_may_show(Node *exprs);
 extern bool gh_rows_may_stay_unread(PlannerInfo *root, RelOptInfo *joinrel);
 extern bool gh_key_is_quiet(RestrictInfo *rinfo, bool outer_is_left);
 extern bool gh_outer_is_quiet(PlannerInfo *root, RelOptInfo *outerrel);

@@ -186,6 +186,20 @@ find_or_make(PlannerInfo *root, const RelOptInfo *rel)
 	return note;
 }
 
+/* Of a relation that may have no note. */
+List *
+gh_key_statistics_noted(PlannerInfo *root, const RelOptInfo *rel)
+{
+	const MemoryContext context = gh_note_context(rel);
+	const Notes *notes = all_notes;
+	const NoteEntry *entry;
+
+	while (notes != NULL && notes->context != context)
+		notes = notes->next;
+	entry = notes == NULL ? NULL : notes_lookup(notes->table, rel);
+	return entry != NULL && entry->note->root == root ? entry->note->key_statistics : NIL;
+}
+
 /* The relation's note, which becomes one of those that were found last. */
 GhNote *
 gh_find_note(PlannerInfo *root, RelOptInfo *rel)

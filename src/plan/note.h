@@ -94,6 +94,9 @@ typedef struct GhNote
 	Oid			copied_index;
 	double		copied_share;
 
+	/* look_up (key_values.c): of columns of a table, rows of pg_statistic for what its conditions leave */
+	List	   *key_statistics;
+
 	/* gh_find_whole: joins below a grouping, or NULL; [1]: of several processes */
 	bool		has_whole[2];
 	Path	   *whole[2];
@@ -138,6 +141,7 @@ gh_note(PlannerInfo *root, RelOptInfo *rel)
 	return recent->rel == rel && recent->note->root == root ? recent->note : gh_find_note(root, rel);
 }
 
+extern List *gh_key_statistics_noted(PlannerInfo *root, const RelOptInfo *rel);
 extern Cost gh_find_device_cost(PlannerInfo *root, RelOptInfo *rel, GhNote *note);
 
 static inline Cost

@@ -138,7 +138,7 @@ unnested_query(const Query *query, int options, GhUnnested *done)
 	if (!gh_enable_unnest || !may_change(query, options) || !find_candidates((Node *) query, NULL))
 		return NULL;
 	copy = copyObject((Query *) query);
-	if (gh_unnest_has_users_functions(copy))
+	if (gh_has_users_functions((Node *) copy))
 		return NULL;
 	*done = gh_unnest(copy);
 	if (gh_enable_aggregate && gh_make_arms_distinct(copy))
@@ -157,7 +157,7 @@ inlined_query(const Query *query, int options)
 	if (!gh_enable_inline || !may_change(query, options) || !find_with((Node *) query, NULL))
 		return NULL;
 	copy = copyObject((Query *) query);
-	return !gh_unnest_has_users_functions(copy) && gh_inline_with(copy) ? copy : NULL;
+	return !gh_has_users_functions((Node *) copy) && gh_inline_with(copy) ? copy : NULL;
 }
 
 /* ------------------------------------------------------------------- costs */

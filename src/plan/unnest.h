@@ -56,7 +56,7 @@ extern bool gh_operator_is_safe(const OpExpr *op);
 extern bool gh_array_operator_is_safe(const ScalarArrayOpExpr *op);
 extern bool gh_unnest_is_safe(Node *node, const GhLevel *level);
 extern bool gh_unnest_tables_are_stored(const Query *query);
-extern bool gh_unnest_has_users_functions(Query *query);
+extern bool gh_has_users_functions(Node *node);
 
 /* ---- unnest_digits.c ---- */
 

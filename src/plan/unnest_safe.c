@@ -401,9 +401,9 @@ find_users_function(Node *node, void *unused)
 	return expression_tree_walker(node, find_users_function, unused);
 }
 
-/* Whether a user may see how often, and when, parts of the query are planned or run. */
+/* Whether a user may see how often, and when, parts of a query, or an expression, are planned or run. */
 bool
-gh_unnest_has_users_functions(Query *query)
+gh_has_users_functions(Node *node)
 {
-	return find_users_function((Node *) query, NULL);
+	return find_users_function(node, NULL);
 }

@@ -1,0 +1,108 @@
+-- Which values of a small table's key its conditions leave, looked up while a query is planned (src/plan/key_values.c).
+LOAD 'gpuhash';
+SET max_parallel_workers_per_gather = 0;
+-- how many rows the planner expects of the lowest join that has them all
+CREATE FUNCTION expected(query text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO plan;
+	RETURN plan->0->'Plan'->'Plan Rows';
+END $$;
+CREATE TABLE kv_kind (id int PRIMARY KEY, name text, code text, weight int) WITH (autovacuum_enabled = off);
+INSERT INTO kv_kind SELECT i, 'kind ' || i, 'c' || i, i FROM generate_series(1, 100) i;
+-- of kind 1 there are 15,000 facts, of 2 there are 3,000, of the others 20 or 21
+CREATE TABLE kv_fact (kind_id int, kind_code text, v int) WITH (autovacuum_enabled = off);
+INSERT INTO kv_fact SELECT k, 'c' || k, i FROM generate_series(1, 20000) i,
+	LATERAL (SELECT CASE WHEN i <= 15000 THEN 1 WHEN i <= 18000 THEN 2 ELSE 3 + i % 98 END) k(k);
+ANALYZE kv_kind, kv_fact;
+-- with the values, without them, and what there is
+CREATE FUNCTION compare(query text, OUT looked bigint, OUT "not" bigint, OUT really bigint, OUT same bool) LANGUAGE plpgsql AS $$
+DECLARE
+	answer text[];
+BEGIN
+	looked := expected(query);
+	answer := answer_of(query);
+	SET LOCAL gpuhash.enable_key_values = off;
+	"not" := expected(query);
+	same := answer_of(query) IS NOT DISTINCT FROM answer;
+	really := cardinality(answer);
+	SET LOCAL gpuhash.enable_key_values = on;
+END $$;
+SELECT c.*, q FROM unnest(ARRAY[
+	'SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name = ''kind 1''',
+	'SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name = ''kind 2''',
+	'SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name = ''kind 50''',
+	'SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name IN (''kind 1'', ''kind 50'')',
+	'SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name LIKE ''%d 2%''',
+	'SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE weight BETWEEN 2 AND 4',
+	'SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name = ''none''',
+	'SELECT v FROM kv_fact JOIN kv_kind ON code = kind_code WHERE name = ''kind 1''',
+	'SELECT v FROM kv_fact WHERE kind_id IN (SELECT id FROM kv_kind WHERE name = ''kind 1'')',
+	'SELECT v FROM kv_fact WHERE NOT EXISTS (SELECT FROM kv_kind WHERE id = kind_id AND name = ''kind 1'')',
+	'SELECT v FROM kv_kind LEFT JOIN kv_fact ON id = kind_id WHERE name = ''kind 1''']) q, compare(q) c;
+-- a foreign key tells the planner that each fact has a kind, but not which
+ALTER TABLE kv_fact ADD FOREIGN KEY (kind_id) REFERENCES kv_kind;
+SELECT c.* FROM compare('SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name = ''kind 1''') c;
+-- keys that are NULL, or there several times
+CREATE TABLE kv_tag (id int, tag text) WITH (autovacuum_enabled = off);
+INSERT INTO kv_tag SELECT nullif(i % 50, 0), 'tag ' || i % 7 FROM generate_series(1, 90) i;
+INSERT INTO kv_tag VALUES (1, 'tag 9'), (1, 'tag 9'), (NULL, 'tag 9'), (60, 'tag 9');
+ANALYZE kv_tag;
+SELECT c.* FROM compare('SELECT v FROM kv_fact JOIN kv_tag ON id = kind_id WHERE tag = ''tag 9''') c;
+-- a calendar with many more days than the facts are of
+CREATE TABLE kv_day (day date PRIMARY KEY, year int) WITH (autovacuum_enabled = off);
+INSERT INTO kv_day SELECT d, extract(year FROM d) FROM generate_series(date '2000-01-01', date '2009-12-31', interval '1 day') d;
+CREATE TABLE kv_sale (day date, v int) WITH (autovacuum_enabled = off);
+INSERT INTO kv_sale SELECT date '2004-01-01' + i % 366, i FROM generate_series(1, 300000) i;
+ANALYZE kv_day, kv_sale;
+SELECT c.looked BETWEEN 200000 AND 400000 AS looked, c."not" < 50000 AS "not", c.really, c.same
+	FROM compare('SELECT v FROM kv_sale s JOIN kv_day d ON d.day = s.day WHERE year = 2004') c;
+-- not where the value is known only when the query runs, a condition may fail, or is a user's
+CREATE FUNCTION seen(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE NOTICE 'seen'; RETURN $1; END $$;
+SELECT c.looked = c."not" AS "not looked up", c.really, q FROM unnest(ARRAY[
+	'SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name = (SELECT min(name) FROM kv_kind)',
+	'SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name = ''kind 1'' AND 100 / weight > 0',
+	'SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name = ''kind 1'' AND weight + random() > 0']) q, compare(q) c;
+SELECT expected('SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE seen(name) = ''kind 1''');
+SET plan_cache_mode = force_generic_plan;
+PREPARE of_name AS SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name = $1;
+SELECT expected('EXECUTE of_name(''kind 1'')');
+SET plan_cache_mode = force_custom_plan;
+SELECT expected('EXECUTE of_name(''kind 1'')');
+RESET plan_cache_mode;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SELECT expected('SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name = ''kind 1''');
+SELECT count(*) FROM pg_locks WHERE mode = 'SIReadLock' AND relation = 'kv_kind'::regclass;
+COMMIT;
+-- nor where the user may not read the rows
+CREATE ROLE gpuhash_kv;
+GRANT EXECUTE ON FUNCTION expected(text) TO gpuhash_kv;
+GRANT SELECT ON kv_fact TO gpuhash_kv;
+GRANT SELECT (id) ON kv_kind TO gpuhash_kv;
+CREATE VIEW kv_view AS SELECT v, name FROM kv_fact JOIN kv_kind ON id = kind_id;
+GRANT SELECT ON kv_view TO gpuhash_kv;
+SET ROLE gpuhash_kv;
+SELECT expected('SELECT v FROM kv_fact JOIN kv_kind ON kv_kind.id = kind_id WHERE kv_kind.id BETWEEN 1 AND 2') < 5000 AS "not looked up";
+SELECT expected('SELECT v FROM kv_view WHERE name = ''kind 1''') AS "the owner may";
+RESET ROLE;
+GRANT SELECT ON kv_kind TO gpuhash_kv;
+ALTER TABLE kv_kind ENABLE ROW LEVEL SECURITY;
+CREATE POLICY only_late ON kv_kind TO gpuhash_kv USING (id > 1);
+SET ROLE gpuhash_kv;
+SELECT expected('SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name = ''kind 1''') < 5000 AS "not looked up";
+RESET ROLE;
+-- rows of other transactions count as the query sees them
+BEGIN;
+UPDATE kv_kind SET name = 'other' WHERE id = 1;
+SELECT expected('SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name = ''kind 1''') < 5000 AS few,
+	expected('SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name = ''other''') AS many;
+ROLLBACK;
+-- a search of joins at random is left alone
+SET geqo_threshold = 2;
+SELECT expected('SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name = ''kind 1''') < 5000 AS "not looked up";
+RESET geqo_threshold;
+DROP VIEW kv_view;
+DROP TABLE kv_fact, kv_kind, kv_tag, kv_day, kv_sale;
+DROP FUNCTION expected(text), compare(text), seen(text);
+DROP ROLE gpuhash_kv;

@@ -1,0 +1,444 @@
+/*
+ * key_values.c
+ *		Which values of a small table's key its conditions leave, looked up while the query is planned.
+ *
+ * Of "fact JOIN kind ON kind.id = fact.kind_id WHERE kind.name = 'rating'" the planner expects as many facts as a kind has on the average,
+ * because it does not know which id that name has.  Where facts are mostly of a few kinds, a hundred times more come, and all that
+ * it has chosen above is for few rows: nested loops, mostly.  But how many facts there are of each common kind is in the statistics.  So
+ * where the mistake can be large, and the small table is read in a fraction of the time that the rows in question take, its
+ * conditions are evaluated before joins are considered.  The values that its key then has take the place of the column's statistics,
+ * their number that of the table's estimated rows, and PostgreSQL's own estimates do the rest.
+ *
+ * Likewise where conditions leave most of the values that there are in the other table: of a calendar of two hundred years one year, and
+ * the other table has five.
+ *
+ * Nobody may notice but by the plan: conditions are of built-in functions that cannot fail, and the user may read the table.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_statistic.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/paths.h"
+#include "optimizer/restrictinfo.h"
+#include "parser/parsetree.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+#include "utils/snapmgr.h"
+
+#include "compat.h"
+#include "gpuhash.h"
+#include "plan/join_plan.h"
+#include "plan/key_values.h"
+#include "plan/note.h"
+#include "plan/planning.h"
+#include "plan/unnest.h"
+
+/* How many times more rows than expected must be possible, and how many at the least. */
+#define GH_MISTAKE 4.0
+#define GH_MISTAKEN_ROWS 1000.0
+/*
+ * What reading the small table may cost for each row that is possible, a fiftieth of what looking one up in an index costs, and of what reading the
+ * other table does.
+ */
+#define GH_LOOK_COST 0.01
+#define GH_LOOK_SHARE 0.05
+/* Values of more than this are not kept. */
+#define GH_LOOK_VALUES 10000
+#define GH_LOOK_BYTES (1024 * 1024)
+
+static set_rel_pathlist_hook_type previous_paths_hook = NULL;
+static get_relation_stats_hook_type previous_stats_hook = NULL;
+
+/* ---------------------------------------------------------- whether it pays */
+
+/* The column that a side of an equality is, of whatever table; NULL: it is none. */
+static const Var *
+column_of(const Expr *side)
+{
+	while (IsA(side, RelabelType))
+		side = ((const RelabelType *) side)->arg;
+	return IsA(side, Var) && ((const Var *) side)->varlevelsup == 0 && ((const Var *) side)->varno > 0 &&
+		((const Var *) side)->varattno > 0 ? (const Var *) side : NULL;
+}
+
+/* What reading all of the table costs, with its conditions. */
+static Cost
+read_cost(PlannerInfo *root, const RelOptInfo *rel)
+{
+	QualCost	conditions;
+
+	cost_qual_eval(&conditions, rel->baserestrictinfo, root);
+	return seq_page_cost * rel->pages + (cpu_tuple_cost + conditions.per_tuple) * rel->tuples;
+}
+
+/* How many values a column has, and what share of the rows has n of them, if they are the most common ones; false: nobody knows. */
+static bool
+examine_column(PlannerInfo *root, const Var *column, double n, double *values, double *most)
+{
+	VariableStatData data;
+	AttStatsSlot slot;
+	bool		is_default;
+	int			ncommon = 0;
+	double		common = 0;
+
+	examine_variable(root, (Node *) column, 0, &data);
+	*values = get_variable_numdistinct(&data, &is_default);
+	*most = 0;
+	if (HeapTupleIsValid(data.statsTuple) &&
+		get_attstatsslot(&slot, data.statsTuple, STATISTIC_KIND_MCV, InvalidOid, ATTSTATSSLOT_NUMBERS))
+	{
+		ncommon = slot.nnumbers;
+		for (int i = 0; i < ncommon; i++)
+		{
+			common += slot.numbers[i];
+			*most += i < n ? slot.numbers[i] : 0;
+		}
+		free_attstatsslot(&slot);
+	}
+	*most += Max(n - ncommon, 0) * Max(1.0 - common, 0) / Max(*values - ncommon, 1.0);
+	*most = Min(*most, 1.0);
+	ReleaseVariableStats(data);
+	return !is_default;
+}
+
+/* How many rows of the other table may match those that the conditions leave, if that is far more than is expected; 0. */
+static double
+rows_in_question(PlannerInfo *root, const RelOptInfo *rel, const Var *key, const RelOptInfo *other, const Var *other_key)
+{
+	double		values;
+	double		other_values;
+	double		most;
+	double		possible;
+	double		expected;
+
+	if (other->rows < GH_MISTAKEN_ROWS || !examine_column(root, other_key, rel->rows, &other_values, &most))
+		return 0;
+	possible = other->rows * most;
+	if (possible < GH_MISTAKEN_ROWS || !examine_column(root, key, rel->rows, &values, &most))
+		return 0;
+	expected = other->rows * rel->rows / Max(values, other_values);
+	return possible >= GH_MISTAKE * expected ? possible : 0;
+}
+
+/* Whether reading the table costs little beside what joins of another one may, where a column of it equals that. */
+static bool
+look_pays(PlannerInfo *root, const RelOptInfo *rel, const Var *key, const Expr *equal, Cost look_cost)
+{
+	const Var  *other_key = column_of(equal);
+	const RelOptInfo *other = other_key == NULL ? NULL : root->simple_rel_array[other_key->varno];
+
+	return other != NULL && other != rel && other->reloptkind == RELOPT_BASEREL && other->rtekind == RTE_RELATION &&
+		look_cost <= GH_LOOK_SHARE * read_cost(root, other) &&
+		look_cost <= GH_LOOK_COST * rows_in_question(root, rel, key, other, other_key);
+}
+
+/* Of the members of an equivalence class: the column of the table whose values are to be looked up; 0. */
+static AttrNumber
+key_of_class(PlannerInfo *root, const RelOptInfo *rel, const EquivalenceClass *class, Cost look_cost)
+{
+	const Var  *key = NULL;
+	ListCell   *lc;
+
+	if (class->ec_has_const || class->ec_has_volatile)
+		return 0;
+	foreach(lc, class->ec_members)
+	{
+		const Var  *column = column_of(((const EquivalenceMember *) lfirst(lc))->em_expr);
+
+		if (column != NULL && column->varno == (int) rel->relid)
+			key = column;
+	}
+	foreach(lc, class->ec_members)
+		if (key != NULL && look_pays(root, rel, key, ((const EquivalenceMember *) lfirst(lc))->em_expr, look_cost))
+			return key->varattno;
+	return 0;
+}
+
+/* The same of an equality that is in no class, as those of outer joins are. */
+static AttrNumber
+key_of_clause(PlannerInfo *root, const RelOptInfo *rel, const RestrictInfo *rinfo, Cost look_cost)
+{
+	const OpExpr *op = (const OpExpr *) rinfo->clause;
+	const Var  *key;
+	bool		is_left;
+
+	if (!rinfo->can_join || rinfo->mergeopfamilies == NIL || list_length(op->args) != 2)
+		return 0;
+	is_left = bms_is_member((int) rel->relid, rinfo->left_relids);
+	key = column_of(is_left ? linitial(op->args) : lsecond(op->args));
+	return key != NULL && key->varno == (int) rel->relid &&
+		look_pays(root, rel, key, is_left ? lsecond(op->args) : linitial(op->args), look_cost) ? key->varattno : 0;
+}
+
+/* Columns of the table whose values are to be looked up. */
+static Bitmapset *
+keys_in_question(PlannerInfo *root, const RelOptInfo *rel)
+{
+	const Cost	look_cost = read_cost(root, rel);
+	Bitmapset  *result = NULL;
+	int			number = -1;
+	AttrNumber	attno;
+	ListCell   *lc;
+
+	while ((number = bms_next_member(rel->eclass_indexes, number)) >= 0)
+		if ((attno = key_of_class(root, rel, list_nth(root->eq_classes, number), look_cost)) != 0)
+			result = bms_add_member(result, attno);
+	foreach(lc, rel->joininfo)
+		if ((attno = key_of_clause(root, rel, lfirst_node(RestrictInfo, lc), look_cost)) != 0)
+			result = bms_add_member(result, attno);
+	return result;
+}
+
+/* ------------------------------------------------------- whether it is allowed */
+
+/* Whether it needs what is only there when the query runs. */
+static bool
+is_of_execution(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param) || IsA(node, SubPlan) || IsA(node, AlternativeSubPlan))
+		return true;
+	return expression_tree_walker(node, is_of_execution, unused);
+}
+
+static bool
+may_evaluate(const RestrictInfo *rinfo)
+{
+	return !rinfo->pseudoconstant && !is_of_execution((Node *) rinfo->clause, NULL) &&
+		!gh_has_users_functions((Node *) rinfo->clause) && !contain_mutable_functions((Node *) rinfo->clause) && !gh_may_show((Node *) rinfo->clause);
+}
+
+/* Its rows are read as a Seq Scan would, but for a serializable transaction, which would then have read all of them. */
+static bool
+may_look(PlannerInfo *root, const RelOptInfo *rel, RangeTblEntry *rte)
+{
+	ListCell   *lc;
+
+	if (rte->securityQuals != NIL || rte->tablesample != NULL || rte->inh || !ActiveSnapshotSet() || IsolationIsSerializable() ||
+		(rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW) ||
+		!gh_may_read(root, rte))
+		return false;
+	foreach(lc, rel->baserestrictinfo)
+		if (!may_evaluate(lfirst_node(RestrictInfo, lc)))
+			return false;
+	return true;
+}
+
+/* ------------------------------------------------------------------ the look */
+
+/* A column's values in the rows that the conditions leave. */
+typedef struct Key
+{
+	Form_pg_attribute attribute;
+	int			nvalues;		/* not NULL */
+	Datum	   *values;
+} Key;
+
+/* Returns how many bytes the value takes. */
+static Size
+keep_value(Key *key, TupleTableSlot *slot)
+{
+	const Form_pg_attribute attribute = key->attribute;
+	bool		isnull;
+	Datum		value = slot_getattr(slot, attribute->attnum, &isnull);
+
+	if (isnull)
+		return 0;
+	key->values[key->nvalues++] = datumCopy(value, attribute->attbyval, attribute->attlen);
+	return datumGetSize(value, attribute->attbyval, attribute->attlen);
+}
+
+/* Reads the table; returns how many rows the conditions leave, or -1 if they are too many. */
+static double
+read_values(Relation relation, const RelOptInfo *rel, Key *keys, int nkeys)
+{
+	EState	   *estate = CreateExecutorState();
+	ExprContext *econtext = GetPerTupleExprContext(estate);
+	ExprState  *conditions = ExecPrepareQual(extract_actual_clauses(rel->baserestrictinfo, false), estate);
+	TupleTableSlot *slot = table_slot_create(relation, NULL);
+	TableScanDesc scan = table_beginscan_strat(relation, GetActiveSnapshot(), 0, NULL, true, false);
+	int			nrows = 0;
+	Size		bytes = 0;
+
+	econtext->ecxt_scantuple = slot;
+	while (nrows >= 0 && table_scan_getnextslot(scan, ForwardScanDirection, slot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		ResetExprContext(econtext);
+		if (!ExecQual(conditions, econtext))
+			continue;
+		if (nrows == GH_LOOK_VALUES || bytes > GH_LOOK_BYTES)
+		{
+			nrows = -1;
+			break;
+		}
+		nrows++;
+		for (int i = 0; i < nkeys; i++)
+			bytes += keep_value(&keys[i], slot);
+	}
+	table_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+	FreeExecutorState(estate);
+	return nrows;
+}
+
+/* Those of the columns whose values can be counted. */
+static Key *
+make_keys(Relation relation, const Bitmapset *attnos, int *nkeys)
+{
+	Key		   *keys = palloc0(bms_num_members(attnos) * sizeof(Key));
+	int			attno = -1;
+
+	*nkeys = 0;
+	while ((attno = bms_next_member(attnos, attno)) >= 0)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(relation), attno - 1);
+
+		if (!gh_key_has_statistics(attribute))
+			continue;
+		keys[*nkeys].attribute = attribute;
+		keys[(*nkeys)++].values = palloc(GH_LOOK_VALUES * sizeof(Datum));
+	}
+	return keys;
+}
+
+/* The columns' statistics, noted with the table; returns how many rows the conditions leave, or -1: nothing is noted. */
+static double
+look_up(PlannerInfo *root, RelOptInfo *rel, Relation relation, const Bitmapset *attnos)
+{
+	MemoryContext look = AllocSetContextCreate(CurrentMemoryContext, "gpuhash values of keys", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(look);
+	int			nkeys;
+	Key		   *keys = make_keys(relation, attnos, &nkeys);
+	double		nrows = nkeys == 0 ? -1 : read_values(relation, rel, keys, nkeys);
+	List	   *statistics = NIL;
+
+	MemoryContextSwitchTo(gh_note_context(rel));
+	for (int i = 0; i < nkeys && nrows >= 0; i++)
+		statistics = lappend(statistics, gh_key_statistics(keys[i].attribute, keys[i].values, keys[i].nvalues, nrows));
+	if (nrows >= 0)
+		gh_note(root, rel)->key_statistics = statistics;
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(look);
+	return nrows;
+}
+
+/* ------------------------------------------------------------- what is made of it */
+
+/* The table and its paths have so many rows. */
+static void
+set_rows(RelOptInfo *rel, double nrows)
+{
+	const double rows = clamp_row_est(nrows);
+	const double share = rows / rel->rows;
+	ListCell   *lc;
+
+	rel->rows = rows;
+	foreach(lc, rel->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		if (path->param_info == NULL)
+			path->rows = rows;
+	}
+	foreach(lc, rel->partial_pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		path->rows = clamp_row_est(path->rows * share);
+	}
+}
+
+/* Of a foreign key that refers to the column the planner knows that there is a row for each value, and asks for no statistics. */
+static void
+forget_foreign_keys(PlannerInfo *root, const RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, root->fkey_list)
+	{
+		const ForeignKeyOptInfo *foreign = lfirst_node(ForeignKeyOptInfo, lc);
+
+		if (foreign->ref_relid == rel->relid && foreign->nkeys == 1)
+			root->fkey_list = foreach_delete_current(root->fkey_list, lc);
+	}
+}
+
+static void
+rel_pathlist_hook(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
+{
+	Bitmapset  *attnos;
+	Relation	relation;
+	double		nrows;
+
+	if (previous_paths_hook)
+		previous_paths_hook(root, rel, rti, rte);
+	/* a search at random would go elsewhere, for better or worse */
+	if (enable_geqo && bms_num_members(root->all_baserels) >= geqo_threshold)
+		return;
+	if (!gh_enabled || !gh_enable_key_values || rel->reloptkind != RELOPT_BASEREL || rel->rtekind != RTE_RELATION ||
+		rel->baserestrictinfo == NIL || IS_DUMMY_REL(rel))
+		return;
+	attnos = keys_in_question(root, rel);
+	if (bms_is_empty(attnos) || !may_look(root, rel, rte))
+		return;
+	relation = table_open(rte->relid, NoLock);
+	nrows = look_up(root, rel, relation, attnos);
+	table_close(relation, NoLock);
+	if (nrows < 0)
+		return;
+	set_rows(rel, nrows);
+	forget_foreign_keys(root, rel);
+}
+
+static void
+keep_statistics(HeapTuple statistics)
+{
+	(void) statistics;
+}
+
+static bool
+relation_stats_hook(PlannerInfo *root, RangeTblEntry *rte, AttrNumber attno, VariableStatData *data)
+{
+	ListCell   *lc;
+
+	if (previous_stats_hook && previous_stats_hook(root, rte, attno, data))
+		return true;
+	if (data->rel == NULL || data->rel->baserestrictinfo == NIL || rte->rtekind != RTE_RELATION)
+		return false;
+	foreach(lc, gh_key_statistics_noted(root, data->rel))
+	{
+		HeapTuple	statistics = lfirst(lc);
+
+		if (((Form_pg_statistic) GETSTRUCT(statistics))->staattnum != attno)
+			continue;
+		data->statsTuple = statistics;
+		data->freefunc = keep_statistics;
+		/* there are not as many values as rows without the conditions */
+		data->isunique = false;
+		data->acl_ok = true;
+		return true;
+	}
+	return false;
+}
+
+/* Called by _PG_init. */
+void
+gh_key_values_init(void)
+{
+	previous_paths_hook = set_rel_pathlist_hook;
+	set_rel_pathlist_hook = rel_pathlist_hook;
+	previous_stats_hook = get_relation_stats_hook;
+	get_relation_stats_hook = relation_stats_hook;
+}
