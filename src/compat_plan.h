@@ -237,7 +237,7 @@ gh_set_tables(Query *query, List *tables)
 
 /* The table of that number becomes the only one of `to`.  From 16 on, what one may do with it is noted in the query. */
 static inline void
-gh_copy_table(Query *to, Query *from, int number)
+gh_copy_table(Query *to, const Query *from, int number)
 {
 	RangeTblEntry *table = copyObject(list_nth_node(RangeTblEntry, from->rtable, number - 1));
 

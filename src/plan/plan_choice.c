@@ -40,6 +40,8 @@
 #define GH_UNNESTED_WHOLE_SHARE 0.9
 /* An anti join looks up as many rows as NOT IN does: there, no estimate is in doubt. */
 #define GH_ANTI_JOIN_SHARE 0.8
+/* Nor where a semi join has fewer rows to put into its table, for the same that are looked up. */
+#define GH_KEYS_SHARE 0.8
 /* An inlined one may cost of the other: it is computed from the same estimates, so little is in doubt. */
 #define GH_INLINED_SHARE 0.9
 /* A plan that costs less than this takes less time than another planning saves. */
@@ -322,7 +324,7 @@ with_columns(const Choice *choice)
 static bool
 is_better(const Choice *unnested, const Choice *choice, GhUnnested done, bool reads_all)
 {
-	double		share = done == GH_UNNESTED_ARMS ? GH_ARMS_SHARE :
+	double		share = done == GH_UNNESTED_ARMS ? GH_ARMS_SHARE : done == GH_UNNESTED_KEYS ? GH_KEYS_SHARE :
 		done == GH_UNNESTED_NOT_IN ? GH_ANTI_JOIN_SHARE : reads_all ? GH_UNNESTED_WHOLE_SHARE : GH_UNNESTED_SHARE;
 
 	/* forced, sides that are read as one are, for nobody would have them grouped one by one */

@@ -342,130 +342,15 @@ take_keys(Groups *groups)
 	return groups->clauses != NIL;
 }
 
-/* ------------------------------------------------------- keys that may be asked for */
-
-/*
- * The one table that all outer keys are columns of; 0: there is none.  Beyond an outer join, rows without one of it may ask,
- * too.
- */
-static Index
-asking_table(const Groups *groups)
-{
-	Bitmapset  *tables = gh_unnest_tables((Node *) groups->links, 1);
-	int			number;
-	RangeTblEntry *table;
-
-	if (!bms_get_singleton_member(tables, &number))
-		return 0;
-	table = list_nth_node(RangeTblEntry, groups->query->rtable, number - 1);
-	if (table->rtekind != RTE_RELATION || table->tablesample != NULL || table->securityQuals != NIL ||
-		gh_unnest_is_nullable(groups->query, (Index) number))
-		return 0;
-	return (Index) number;
-}
-
-static bool
-has_scalar_subquery(Node *node, void *unused)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, SubLink) && ((SubLink *) node)->subLinkType == EXPR_SUBLINK)
-		return true;
-	return expression_tree_walker(node, has_scalar_subquery, unused);
-}
-
-static bool
-find_common_table(Node *node, int *depth)
-{
-	bool		found;
-
-	if (node == NULL)
-		return false;
-	if (IsA(node, RangeTblEntry))
-		return ((RangeTblEntry *) node)->rtekind == RTE_CTE && (int) ((RangeTblEntry *) node)->ctelevelsup >= *depth;
-	if (!IsA(node, Query))
-		return expression_tree_walker(node, find_common_table, depth);
-	(*depth)++;
-	found = query_tree_walker((Query *) node, find_common_table, depth, QTW_EXAMINE_RTES_BEFORE);
-	(*depth)--;
-	return found;
-}
-
-/* Whether a subquery in the condition reads what a WITH of its query, or of one around that, has: these are found by levels. */
-static bool
-reads_common_tables(Node *condition)
-{
-	int			depth = 0;
-
-	return find_common_table(condition, &depth);
-}
-
-/*
- * Of conditions, those about columns of that table alone, that may be computed for any of its rows; but not those that ask
- * for groups.
- */
-static List *
-conditions_of_table(List *conditions, Index table, const GhLevel *level)
-{
-	List	   *result = NIL;
-	ListCell   *lc;
-
-	foreach(lc, conditions)
-	{
-		Node	   *condition = lfirst(lc);
-
-		if (bms_equal(gh_unnest_tables(condition, 0), bms_make_singleton((int) table)) && gh_unnest_is_safe(condition, level) &&
-			!gh_reads_outer_columns(condition) && !reads_common_tables(condition) && !has_scalar_subquery(condition, NULL))
-			result = lappend(result, copyObject(condition));
-	}
-	return result;
-}
-
-/* What links a row of the groups to one of the table that asks, where the table is all that there is in a query below. */
-static List *
-links_of_table(const Groups *groups, Index table)
-{
-	List	   *result = NIL;
-	ListCell   *lc;
-
-	foreach(lc, groups->links)
-	{
-		Node	   *link = copyObject((Node *) lfirst(lc));
-
-		/* the groups' columns go up by one level, and those of the table come down */
-		IncrementVarSublevelsUp(link, 1, 0);
-		IncrementVarSublevelsUp(link, -2, 2);
-		ChangeVarNodes(link, (int) table, 1, 0);
-		result = lappend(result, link);
-	}
-	return result;
-}
-
 /* Makes groups only of keys that rows of one table have which may ask for them, where conditions tell. */
 static void
 restrict_groups(Groups *groups, List *conditions)
 {
-	Index		table = asking_table(groups);
-	SubLink    *exists = makeNode(SubLink);
-	Query	   *sub = makeNode(Query);
-	RangeTblRef *ref = makeNode(RangeTblRef);
-	List	   *quals = table == 0 ? NIL : conditions_of_table(conditions, table, groups->level);
+	Node	   *asked = gh_unnest_asked_keys(groups->query, groups->level, conditions, groups->links);
 
-	if (quals == NIL)
+	if (asked == NULL)
 		return;
-	ChangeVarNodes((Node *) quals, (int) table, 1, 0);
-	ref->rtindex = 1;
-	sub->commandType = CMD_SELECT;
-	sub->canSetTag = true;
-	gh_copy_table(sub, groups->query, (int) table);
-	sub->jointree = makeFromExpr(list_make1(ref), gh_conjunction(list_concat(quals, links_of_table(groups, table))));
-	sub->hasSubLinks = checkExprHasSubLink(sub->jointree->quals);
-	sub->targetList = list_make1(makeTargetEntry((Expr *) makeConst(INT4OID, -1, InvalidOid, sizeof(int32),
-																	 Int32GetDatum(1), false, true), 1, "one", false));
-	exists->subLinkType = EXISTS_SUBLINK;
-	exists->subselect = (Node *) sub;
-	exists->location = -1;
-	groups->quals = lappend(groups->quals, exists);
+	groups->quals = lappend(groups->quals, asked);
 	groups->sub->hasSubLinks = true;
 }
 
@@ -614,6 +499,9 @@ unnest_level(Unnesting *unnesting)
 		lfirst(lc) = prefer_in(lfirst(lc), unnesting);
 	foreach(lc, unnesting->conditions)
 		conditions = lappend(conditions, unnest_condition(lfirst(lc), unnesting));
+	foreach(lc, conditions)
+		if (gh_unnest_reduce(query, unnesting->level, unnesting->conditions, lfirst(lc)))
+			unnesting->done = Max(unnesting->done, GH_UNNESTED_KEYS);
 	query->jointree->quals = gh_conjunction(conditions);
 	if (!returns_rows(query))
 		return;

@@ -19,6 +19,7 @@ typedef enum GhUnnested
 {
 	GH_UNNESTED_NOTHING,
 	GH_UNNESTED_ARMS,			/* gh_make_arms_distinct, gh_group_arms */
+	GH_UNNESTED_KEYS,			/* gh_unnest_reduce */
 	GH_UNNESTED_EXISTS,
 	GH_UNNESTED_NOT_IN,
 	GH_UNNESTED_GROUPS
@@ -38,6 +39,12 @@ extern bool gh_unnest_find_keys(const OpExpr *op, Node **inner, bool *inner_is_l
 
 extern Node *gh_unnest_not_in(const Query *query, const GhLevel *level, const SubLink *link);
 extern bool gh_unnest_exists(Node **condition);
+extern bool gh_is_plain_selection(const Query *sub);
+
+/* ---- unnest_keys.c ---- */
+
+extern Node *gh_unnest_asked_keys(const Query *query, const GhLevel *level, List *conditions, const List *links);
+extern bool gh_unnest_reduce(const Query *query, const GhLevel *level, List *conditions, Node *condition);
 
 /* ---- arms.c ---- */
 

@@ -59,8 +59,9 @@ is_never_null(const Query *query, Node *expr)
 	return result;
 }
 
-static bool
-is_plain_selection(const Query *sub)
+/* Whether a subquery is rows of its FROM, and nothing else. */
+bool
+gh_is_plain_selection(const Query *sub)
 {
 	return sub->commandType == CMD_SELECT && !sub->hasAggs && sub->groupClause == NIL && sub->groupingSets == NIL &&
 		sub->havingQual == NULL && sub->limitCount == NULL && sub->limitOffset == NULL && sub->setOperations == NULL &&
@@ -80,7 +81,7 @@ gh_unnest_not_in(const Query *query, const GhLevel *level, const SubLink *link)
 	Node	   *inner;
 	Node	   *outer;
 
-	if (link->subLinkType != ANY_SUBLINK || !is_plain_selection(sub) || !IsA(op, OpExpr) || list_length(op->args) != 2 ||
+	if (link->subLinkType != ANY_SUBLINK || !gh_is_plain_selection(sub) || !IsA(op, OpExpr) || list_length(op->args) != 2 ||
 		!IsA(lsecond(op->args), Param) || checkExprHasSubLink((Node *) sub->targetList) ||
 		!gh_unnest_is_safe((Node *) sub, level) || gh_reads_outer_columns((Node *) sub))
 		return NULL;
@@ -166,7 +167,7 @@ exists_as_in(const SubLink *link)
 	SubLink    *result;
 	Query	   *sub;
 
-	if (link->subLinkType != EXISTS_SUBLINK || !is_plain_selection((Query *) link->subselect))
+	if (link->subLinkType != EXISTS_SUBLINK || !gh_is_plain_selection((Query *) link->subselect))
 		return NULL;
 	result = copyObject((SubLink *) link);
 	sub = (Query *) result->subselect;

@@ -1,0 +1,264 @@
+/*
+ * unnest_keys.c
+ *		Keys that a subquery may be asked for, as a condition of the subquery.
+ *
+ * Where conditions of the outer query tell which rows of a table may ask, the subquery needs no rows of other keys:
+ *
+ *		... FROM o WHERE o.y = 1 AND EXISTS (SELECT 1 FROM i WHERE i.k = o.k AND i.z < 0)
+ *
+ * is the same with
+ *
+ *		EXISTS (SELECT 1 FROM i WHERE i.k = o.k AND i.z < 0 AND EXISTS (SELECT 1 FROM o WHERE o.k = i.k AND o.y = 1))
+ *
+ * PostgreSQL makes a semi join of EXISTS, whose hash table is of all rows of i, and these are many more than those of o where a few of o
+ * ask: so the table is small, and most rows of i are only looked up.  Likewise of NOT EXISTS, and of IN.  For groups: unnest.c.
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "rewrite/rewriteManip.h"
+#include "utils/rel.h"
+
+#include "compat.h"
+#include "gpuhash.h"
+#include "plan/unnest.h"
+
+/* The table of a subquery whose rows are to be fewer has so many, and so many times more than the one that asks, which is read twice. */
+#define GH_REDUCED_ROWS 100000.0
+#define GH_REDUCED_FACTOR 2.0
+
+/* ------------------------------------------------------- keys that may be asked for */
+
+/*
+ * The one table of the query that all outer keys of the links are columns of; 0: there is none.  Beyond an outer join, rows without one of it may
+ * ask, too.
+ */
+static Index
+asking_table(const Query *query, const List *links)
+{
+	Bitmapset  *tables = gh_unnest_tables((Node *) links, 1);
+	int			number;
+	RangeTblEntry *table;
+
+	if (!bms_get_singleton_member(tables, &number))
+		return 0;
+	table = list_nth_node(RangeTblEntry, query->rtable, number - 1);
+	if (table->rtekind != RTE_RELATION || table->tablesample != NULL || table->securityQuals != NIL ||
+		gh_unnest_is_nullable(query, (Index) number))
+		return 0;
+	return (Index) number;
+}
+
+static bool
+has_scalar_subquery(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubLink) && ((SubLink *) node)->subLinkType == EXPR_SUBLINK)
+		return true;
+	return expression_tree_walker(node, has_scalar_subquery, unused);
+}
+
+static bool
+find_common_table(Node *node, int *depth)
+{
+	bool		found;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, RangeTblEntry))
+		return ((RangeTblEntry *) node)->rtekind == RTE_CTE && (int) ((RangeTblEntry *) node)->ctelevelsup >= *depth;
+	if (!IsA(node, Query))
+		return expression_tree_walker(node, find_common_table, depth);
+	(*depth)++;
+	found = query_tree_walker((Query *) node, find_common_table, depth, QTW_EXAMINE_RTES_BEFORE);
+	(*depth)--;
+	return found;
+}
+
+/* Whether a subquery in the condition reads what a WITH of its query, or of one around that, has: these are found by levels. */
+static bool
+reads_common_tables(Node *condition)
+{
+	int			depth = 0;
+
+	return find_common_table(condition, &depth);
+}
+
+/*
+ * Of conditions, those about columns of that table alone, that may be computed for any of its rows; but not those that ask
+ * for groups.
+ */
+static List *
+conditions_of_table(List *conditions, Index table, const GhLevel *level)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, conditions)
+	{
+		Node	   *condition = lfirst(lc);
+
+		if (bms_equal(gh_unnest_tables(condition, 0), bms_make_singleton((int) table)) && gh_unnest_is_safe(condition, level) &&
+			!gh_reads_outer_columns(condition) && !reads_common_tables(condition) && !has_scalar_subquery(condition, NULL))
+			result = lappend(result, copyObject(condition));
+	}
+	return result;
+}
+
+/* What links a row of the subquery to one of the table that asks, where the table is all that there is in a query below. */
+static List *
+links_of_table(const List *links, Index table)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, links)
+	{
+		Node	   *link = copyObject((Node *) lfirst(lc));
+
+		/* the subquery's columns go up by one level, and those of the table come down */
+		IncrementVarSublevelsUp(link, 1, 0);
+		IncrementVarSublevelsUp(link, -2, 2);
+		ChangeVarNodes(link, (int) table, 1, 0);
+		result = lappend(result, link);
+	}
+	return result;
+}
+
+/*
+ * A condition for a subquery of the query: that a row has a key for which, by these conditions of the query's, a row of one table may ask; NULL: they
+ * do not tell.  links: equalities of keys, as gh_unnest_find_keys finds them in the subquery.
+ */
+Node *
+gh_unnest_asked_keys(const Query *query, const GhLevel *level, List *conditions, const List *links)
+{
+	Index		table = asking_table(query, links);
+	SubLink    *exists = makeNode(SubLink);
+	Query	   *sub = makeNode(Query);
+	RangeTblRef *ref = makeNode(RangeTblRef);
+	List	   *quals = table == 0 ? NIL : conditions_of_table(conditions, table, level);
+
+	if (quals == NIL)
+		return NULL;
+	ChangeVarNodes((Node *) quals, (int) table, 1, 0);
+	ref->rtindex = 1;
+	sub->commandType = CMD_SELECT;
+	sub->canSetTag = true;
+	gh_copy_table(sub, query, (int) table);
+	sub->jointree = makeFromExpr(list_make1(ref), gh_conjunction(list_concat(quals, links_of_table(links, table))));
+	sub->hasSubLinks = checkExprHasSubLink(sub->jointree->quals);
+	sub->targetList = list_make1(makeTargetEntry((Expr *) makeConst(INT4OID, -1, InvalidOid, sizeof(int32),
+																	 Int32GetDatum(1), false, true), 1, "one", false));
+	exists->subLinkType = EXISTS_SUBLINK;
+	exists->subselect = (Node *) sub;
+	exists->location = -1;
+	return (Node *) exists;
+}
+
+/* --------------------------------------------------------------- EXISTS, IN */
+
+/* How many rows a table had when it was last looked at; 0: nobody has. */
+static double
+rows_of(const RangeTblEntry *table)
+{
+	Relation	relation;
+	double		result;
+
+	if (table->rtekind != RTE_RELATION)
+		return 0;
+	relation = table_open(table->relid, NoLock);
+	result = Max(relation->rd_rel->reltuples, 0);
+	table_close(relation, NoLock);
+	return result;
+}
+
+/* Whether a table of the subquery is large, and much larger than the one that asks.  Forced, it need not be. */
+static bool
+has_large_table(const Query *sub, const Query *query, const List *links)
+{
+	const Index table = asking_table(query, links);
+	double		rows = 0;
+	ListCell   *lc;
+
+	if (table == 0 || gh_force_offload)
+		return table != 0;
+	foreach(lc, sub->rtable)
+		rows = Max(rows, rows_of(lfirst_node(RangeTblEntry, lc)));
+	return rows >= GH_REDUCED_ROWS &&
+		rows >= GH_REDUCED_FACTOR * rows_of(list_nth_node(RangeTblEntry, query->rtable, table - 1));
+}
+
+/* Of the subquery's conditions, the equalities of keys with such of the outer query; with IN, that of its column, too. */
+static List *
+links_of(const SubLink *link)
+{
+	const Query *sub = (const Query *) link->subselect;
+	List	   *result = NIL;
+	Node	   *inner;
+	bool		inner_is_left;
+	ListCell   *lc;
+
+	foreach(lc, gh_conjuncts(sub->jointree->quals))
+		if (gh_unnest_find_keys(lfirst(lc), &inner, &inner_is_left))
+			result = lappend(result, lfirst(lc));
+	if (link->subLinkType == ANY_SUBLINK && IsA(link->testexpr, OpExpr) && list_length(((OpExpr *) link->testexpr)->args) == 2 &&
+		IsA(lsecond(((OpExpr *) link->testexpr)->args), Param))
+	{
+		OpExpr	   *op = copyObject((OpExpr *) link->testexpr);
+		Node	   *outer = linitial(op->args);
+
+		IncrementVarSublevelsUp(outer, 1, 0);
+		op->args = list_make2(outer, linitial_node(TargetEntry, sub->targetList)->expr);
+		if (gh_unnest_find_keys(op, &inner, &inner_is_left))
+			result = lappend(result, op);
+	}
+	return result;
+}
+
+/* Conditions that ask for no subquery: those that do are as dear as this one. */
+static List *
+without_subqueries(const List *conditions)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, conditions)
+		if (!checkExprHasSubLink(lfirst(lc)))
+			result = lappend(result, lfirst(lc));
+	return result;
+}
+
+/*
+ * One of the query's conditions, all of which have to hold.  If it is EXISTS, NOT EXISTS or IN, its subquery is asked for no other keys than rows
+ * have which pass the others; whether it was changed.
+ */
+bool
+gh_unnest_reduce(const Query *query, const GhLevel *level, List *conditions, Node *condition)
+{
+	SubLink    *link = (SubLink *) (is_notclause(condition) ? (Node *) get_notclausearg(condition) : condition);
+	Query	   *sub;
+	List	   *links;
+	Node	   *asked;
+
+	if (!IsA(link, SubLink) || (link->subLinkType != EXISTS_SUBLINK && link->subLinkType != ANY_SUBLINK) ||
+		(link->subLinkType == ANY_SUBLINK && is_notclause(condition)))
+		return false;
+	sub = (Query *) link->subselect;
+	if (!gh_is_plain_selection(sub) || !gh_unnest_is_safe(condition, level))
+		return false;
+	links = links_of(link);
+	if (links == NIL || !has_large_table(sub, query, links))
+		return false;
+	asked = gh_unnest_asked_keys(query, level, without_subqueries(conditions), links);
+	if (asked == NULL)
+		return false;
+	sub->jointree->quals = gh_conjunction(lappend(gh_conjuncts(sub->jointree->quals), asked));
+	sub->hasSubLinks = true;
+	return true;
+}
