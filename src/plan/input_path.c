@@ -122,7 +122,7 @@ cost_below_node(PlannerInfo *root, Path *joins)
 	return total;
 }
 
-/* The cheapest paths of the relation, or partial ones, that are such joins, or return their rows; or NULL. */
+/* The cheapest path of the relation, or partial one, that is such joins, or returns their rows; or NULL, also where the planner's own takes less. */
 Path *
 gh_find_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 {
@@ -152,7 +152,7 @@ gh_find_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 			best_total = total;
 		}
 	}
-	return best;
+	return best != NULL && gh_plan_is_lighter(root, rel, best) ? NULL : best;
 }
 
 /*

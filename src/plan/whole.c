@@ -55,6 +55,9 @@
 #define GH_DOUBT_SHARE 0.5
 #define GH_DOUBT_MOST 2.0
 
+/* What a page in memory takes of what PostgreSQL charges for one at random: a microsecond of some forty. */
+#define GH_CACHED_PAGE_SHARE 0.05
+
 /* One of the planner's joins. */
 typedef struct PlannedJoin
 {
@@ -610,4 +613,32 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 		return NULL;
 	gh_step(chain)->spared = spared;
 	return chain;
+}
+
+/*
+ * Whether the relation's cheapest path takes less than joins that are not made of it, where all tables are expected to be in memory: it looks
+ * few rows up in an index, and is charged for each of their pages as if it came from a disk, while the joins read all of a table by columns.
+ */
+bool
+gh_plan_is_lighter(PlannerInfo *root, RelOptInfo *rel, Path *joins)
+{
+	Path	   *planned = rel->cheapest_total_path;
+	Path	   *scan = gh_scan_below_joins(root, joins);
+	Cost		work = gh_step(joins)->total_cost - gh_copies_save(root, joins) - pages_cost(root, joins, true);
+	Cost		pages = pages_cost(root, planned, false);
+	Cost		doubt = 0;
+	Cost		saved_pages;
+	Cost		saved_rows;
+	double		rows;
+
+	if (gh_force_offload || scan == NULL || planned->param_info != NULL || !fits_in_cache(root, rel, &rows) ||
+		gh_device_reads(root, joins))
+		return false;
+	gh_inner_chains_save(root, joins, &saved_pages, &saved_rows);
+	work -= saved_rows;
+	gh_columns_saved(root, scan->parent, scan->parallel_workers > 0 ? gh_parallel_divisor(scan->parallel_workers) : 1,
+					 &saved_pages, &saved_rows);
+	work -= saved_rows;
+	(void) add_doubt(root, planned, true, &doubt);
+	return planned->total_cost - (1 - GH_CACHED_PAGE_SHARE) * pages + doubt < work;
 }

@@ -10,5 +10,6 @@
 #include "nodes/pathnodes.h"
 
 extern Path *gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial);
+extern bool gh_plan_is_lighter(PlannerInfo *root, RelOptInfo *rel, Path *joins);
 
 #endif							/* GPUHASH_WHOLE_H */
