@@ -58,6 +58,9 @@ INSERT INTO kv_sale SELECT date '2004-01-01' + i % 366, i FROM generate_series(1
 ANALYZE kv_day, kv_sale;
 SELECT c.looked BETWEEN 200000 AND 400000 AS looked, c."not" < 50000 AS "not", c.really, c.same
 	FROM compare('SELECT v FROM kv_sale s JOIN kv_day d ON d.day = s.day WHERE year = 2004') c;
+-- a function that is stable has its value when the query is planned, as in PostgreSQL's own estimates
+SET gpuhash_test.kind = 'kind 1';
+SELECT c.* FROM compare('SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name = current_setting(''gpuhash_test.kind'')') c;
 -- not where the value is known only when the query runs, a condition may fail, or is a user's
 CREATE FUNCTION seen(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE NOTICE 'seen'; RETURN $1; END $$;
 SELECT c.looked = c."not" AS "not looked up", c.really, q FROM unnest(ARRAY[

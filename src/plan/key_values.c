@@ -216,7 +216,7 @@ static bool
 may_evaluate(const RestrictInfo *rinfo)
 {
 	return !rinfo->pseudoconstant && !is_of_execution((Node *) rinfo->clause, NULL) &&
-		!gh_has_users_functions((Node *) rinfo->clause) && !contain_mutable_functions((Node *) rinfo->clause) && !gh_may_show((Node *) rinfo->clause);
+		!gh_has_users_functions((Node *) rinfo->clause) && !gh_may_show((Node *) rinfo->clause);
 }
 
 /* Its rows are read as a Seq Scan would, but for a serializable transaction, which would then have read all of them. */
