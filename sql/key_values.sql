@@ -58,6 +58,11 @@ INSERT INTO kv_sale SELECT date '2004-01-01' + i % 366, i FROM generate_series(1
 ANALYZE kv_day, kv_sale;
 SELECT c.looked BETWEEN 200000 AND 400000 AS looked, c."not" < 50000 AS "not", c.really, c.same
 	FROM compare('SELECT v FROM kv_sale s JOIN kv_day d ON d.day = s.day WHERE year = 2004') c;
+-- the costs of an index ask for statistics in a way of their own
+CREATE INDEX ON kv_fact USING brin (v);
+CREATE INDEX ON kv_fact (kind_id);
+CREATE INDEX ON kv_kind USING brin (id, weight);
+SELECT c.* FROM compare('SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name = ''kind 1'' AND v BETWEEN 10 AND 2000 AND weight < 50 AND id < 60') c;
 -- a function that is stable has its value when the query is planned, as in PostgreSQL's own estimates
 SET gpuhash_test.kind = 'kind 1';
 SELECT c.* FROM compare('SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name = current_setting(''gpuhash_test.kind'')') c;

@@ -408,16 +408,30 @@ keep_statistics(HeapTuple statistics)
 	(void) statistics;
 }
 
+/* The relation that is that entry of the range table; NULL: it is none.  Who asks for statistics has not always put it into what he asks with. */
+static const RelOptInfo *
+rel_of(const PlannerInfo *root, const RangeTblEntry *rte)
+{
+	if (rte->rtekind != RTE_RELATION || root->simple_rte_array == NULL)
+		return NULL;
+	for (int i = 1; i < root->simple_rel_array_size; i++)
+		if (root->simple_rte_array[i] == rte)
+			return root->simple_rel_array[i];
+	return NULL;
+}
+
 static bool
 relation_stats_hook(PlannerInfo *root, RangeTblEntry *rte, AttrNumber attno, VariableStatData *data)
 {
+	const RelOptInfo *rel;
 	ListCell   *lc;
 
 	if (previous_stats_hook && previous_stats_hook(root, rte, attno, data))
 		return true;
-	if (data->rel == NULL || data->rel->baserestrictinfo == NIL || rte->rtekind != RTE_RELATION)
+	rel = rel_of(root, rte);
+	if (rel == NULL || rel->baserestrictinfo == NIL)
 		return false;
-	foreach(lc, gh_key_statistics_noted(root, data->rel))
+	foreach(lc, gh_key_statistics_noted(root, rel))
 	{
 		HeapTuple	statistics = lfirst(lc);
 

@@ -170,7 +170,8 @@ my $asking = 'SELECT f.day, sum(f.v) FROM facts f JOIN suppliers s ON s.k = f.a 
 	s.region > (SELECT count(*) FROM customers c WHERE c.region = s.region) GROUP BY f.day';
 $session->do('SET max_parallel_workers_per_gather = 0');
 unlike(plan_of($asking), qr/SubPlan/, 'a subquery below a join for the device') or diag(plan_of($asking));
-is_right('a subquery below a join for the device', $asking);
+# PostgreSQL reads customers for each supplier
+is_right('a subquery below a join for the device', $asking =~ s/3000/300/r);
 $session->do('RESET max_parallel_workers_per_gather');
 
 # Groups are made on the device where a condition on one table may leave all keys that the other one has: a hundredth of the
