@@ -92,6 +92,15 @@ SELECT v, join_memory(format('SELECT so.id, mi.%s FROM so JOIN mi ON mi.k = so.i
 SELECT offloaded, result, same FROM compare_aggregate('SELECT sum(so.id), sum(mi.v), count(*) FROM so JOIN mi ON mi.k = so.id');
 SELECT offloaded, result, same FROM compare_aggregate('SELECT so.yes, sum(si.id), count(*) FROM so JOIN si ON si.i4 = so.i4 GROUP BY so.yes');
 
+-- a key that is a boolean alone is none that pipelines look up
+CREATE TABLE sb AS SELECT true AS yes, 1 AS n UNION ALL SELECT false, 2;
+ANALYZE sb;
+SET gpuhash.force_offload = on;
+SELECT result, same FROM compare_aggregate('SELECT count(*), sum(so.id), sum(sb.n) FROM so JOIN sb ON sb.yes = so.yes');
+SELECT result, same FROM compare_aggregate('SELECT sb.n, count(*) FROM so JOIN sb ON sb.yes = so.yes GROUP BY 1');
+RESET gpuhash.force_offload;
+DROP TABLE sb;
+
 -- more chunks of rows than 4 bytes can refer to: one key, which cannot be parted
 SET work_mem = '64kB';
 SET max_parallel_workers_per_gather = 0;

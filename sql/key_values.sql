@@ -96,10 +96,34 @@ SELECT expected('SELECT v FROM kv_view WHERE name = ''kind 1''') AS "the owner m
 RESET ROLE;
 GRANT SELECT ON kv_kind TO gpuhash_kv;
 ALTER TABLE kv_kind ENABLE ROW LEVEL SECURITY;
-CREATE POLICY only_late ON kv_kind TO gpuhash_kv USING (id > 1);
+CREATE POLICY only_late ON kv_kind TO gpuhash_kv USING (id < 50);
 SET ROLE gpuhash_kv;
 SELECT expected('SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name = ''kind 1''') < 5000 AS "not looked up";
 RESET ROLE;
+-- a sample; a table that is large beside the other one; wide keys, and conditions on what is stored aside
+SELECT expected('SELECT v FROM kv_fact JOIN kv_kind TABLESAMPLE system (100) ON id = kind_id WHERE name = ''kind 1''') < 5000 AS "not of a sample";
+CREATE TABLE kv_large WITH (autovacuum_enabled = off) AS SELECT i AS id, 'kind ' || i AS name FROM generate_series(1, 3000) i;
+CREATE TABLE kv_wide (id int, key text, name text, body text) WITH (autovacuum_enabled = off);
+ALTER TABLE kv_wide ALTER body SET STORAGE external;
+INSERT INTO kv_wide SELECT i, 'c' || i, 'kind ' || i, repeat('b', 5000) FROM generate_series(1, 100) i;
+CREATE TABLE kv_wide_key (key text, name text) WITH (autovacuum_enabled = off);
+INSERT INTO kv_wide_key SELECT CASE i WHEN 7 THEN repeat('w', 3000) ELSE 'c' || i END, 'kind ' || i FROM generate_series(1, 100) i;
+ANALYZE kv_large, kv_wide, kv_wide_key;
+SELECT c.looked = c."not" AS "not looked up", c.really, c.same FROM compare('SELECT v FROM kv_fact JOIN kv_large ON id = kind_id WHERE name = ''kind 1''') c;
+SELECT c.looked = c."not" AS "not looked up", c.really, c.same FROM compare('SELECT v FROM kv_fact JOIN kv_wide ON id = kind_id WHERE name = ''kind 1'' AND body LIKE ''b%''') c;
+SELECT c.looked, c.really, c.same FROM compare('SELECT v FROM kv_fact JOIN kv_wide_key ON key = kind_code WHERE name = ''kind 1''') c;
+SELECT c.looked = c."not" AS "not looked up", c.really, c.same FROM compare('SELECT v FROM kv_fact JOIN kv_wide_key ON key = kind_code WHERE name IN (''kind 1'', ''kind 7'')') c;
+-- a key that is not unique: the hash table is of the few rows that are left
+CREATE TABLE kv_region WITH (autovacuum_enabled = off) AS SELECT i AS id, CASE WHEN i <= 20 THEN 'hot' ELSE 'r' || i % 10 END AS region FROM generate_series(1, 600) i;
+CREATE TABLE kv_visit WITH (autovacuum_enabled = off) AS SELECT CASE WHEN i % 10 < 9 THEN 1 + i % 20 ELSE 1 + i * 7 % 600 END AS id, i AS v FROM generate_series(1, 60000) i;
+CREATE INDEX ON kv_visit (id);
+VACUUM ANALYZE kv_region, kv_visit;
+SELECT c.looked BETWEEN 45000 AND 65000 AS looked, c.really, c.same FROM compare('SELECT v FROM kv_visit v JOIN kv_region r ON r.id = v.id WHERE region = ''hot''') c;
+SET enable_nestloop = off;
+SET enable_mergejoin = off;
+SELECT * FROM lines_of_plan('SELECT sum(v) FROM kv_visit v JOIN kv_region r ON r.id = v.id WHERE region = ''hot''', ' on kv_');
+RESET enable_nestloop;
+RESET enable_mergejoin;
 -- rows of other transactions count as the query sees them
 BEGIN;
 UPDATE kv_kind SET name = 'other' WHERE id = 1;
@@ -111,6 +135,6 @@ SET geqo_threshold = 2;
 SELECT expected('SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name = ''kind 1''') < 5000 AS "not looked up";
 RESET geqo_threshold;
 DROP VIEW kv_view;
-DROP TABLE kv_fact, kv_kind, kv_tag, kv_day, kv_sale;
+DROP TABLE kv_fact, kv_kind, kv_tag, kv_day, kv_sale, kv_large, kv_wide, kv_wide_key, kv_region, kv_visit;
 DROP FUNCTION expected(text), compare(text), seen(text);
 DROP ROLE gpuhash_kv;

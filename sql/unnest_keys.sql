@@ -36,12 +36,17 @@ INSERT INTO uk_queries VALUES
 	-- no condition of the table's own; two tables that ask; a table beyond an outer join; conditions that may fail
 	(12, 'SELECT id FROM uk_o o WHERE EXISTS (SELECT FROM uk_i i WHERE i.k = o.k AND i.a > 8)'),
 	(13, 'SELECT o.id FROM uk_o o JOIN uk_small s ON s.k = o.k WHERE day = 4 AND EXISTS (SELECT FROM uk_i i WHERE i.k = o.k AND i.a = s.a)'),
-	(14, 'SELECT s.k, o.id FROM uk_small s LEFT JOIN uk_o o ON o.k = s.k AND o.day = 3 WHERE s.k < 50 AND NOT EXISTS (SELECT FROM uk_i i WHERE i.k = o.k)'),
+	(14, 'SELECT s.k, o.id FROM uk_small s LEFT JOIN uk_o o ON o.k = s.k AND o.day = 3 WHERE (o.day = 3 OR o.day IS NULL) AND s.k < 500 AND EXISTS (SELECT FROM uk_i i WHERE i.k = coalesce(o.k, 9))'),
 	(15, 'SELECT id FROM uk_o o WHERE day = 3 AND 10 / (a + 1) > 2 AND EXISTS (SELECT FROM uk_i i WHERE i.k = o.k AND i.a > 8)'),
 	(16, 'SELECT id FROM uk_o o WHERE day = 3 AND EXISTS (SELECT FROM uk_i i WHERE i.k = o.k AND 10 / (i.a + 1) > 5)'),
 	(17, 'SELECT id FROM uk_o o WHERE day = 3 AND (EXISTS (SELECT FROM uk_i i WHERE i.k = o.k AND i.a > 8) OR a = 2)'),
 	(18, 'SELECT id FROM uk_o o WHERE day = 3 AND o.k NOT IN (SELECT i.k FROM uk_i i WHERE i.k > 3000)'),
 	(19, 'SELECT id FROM uk_o o WHERE day = 3 AND EXISTS (SELECT FROM uk_i i WHERE i.k = o.k AND i.a > 8 LIMIT 1)'),
+	(21, 'SELECT id FROM uk_o o WHERE day = 3 AND EXISTS (SELECT i.k FROM uk_i i WHERE i.k = o.k AND i.a > 8 GROUP BY i.k)'),
+	(22, 'SELECT id FROM uk_o o TABLESAMPLE system (100) WHERE day = 3 AND EXISTS (SELECT FROM uk_i i WHERE i.k = o.k AND i.a > 8)'),
+	(23, 'SELECT s.k FROM uk_small s WHERE s.k < 300 AND EXISTS (SELECT FROM uk_o o WHERE o.day = s.a AND o.a = 3 AND EXISTS (SELECT FROM uk_i i WHERE i.k = o.k AND i.a > 8))'),
+	-- with groups in the place of another subquery, these alone
+	(24, 'SELECT id FROM uk_o o WHERE day = 3 AND o.a < (SELECT max(s.a) + 3 FROM uk_small s WHERE s.k = o.k) AND EXISTS (SELECT FROM uk_i i WHERE i.k = o.k AND i.a > 8)'),
 	(20, 'SELECT id FROM uk_o o WHERE day = (SELECT min(a) FROM uk_small) AND EXISTS (SELECT FROM uk_i i WHERE i.k = o.k AND i.a > 8)');
 SELECT number, c.rows, c.same FROM uk_queries, uk_check(query) c ORDER BY number;
 -- wherever it can be done, whatever it costs
@@ -50,6 +55,18 @@ SELECT number, c.* FROM uk_queries, uk_check(query) c ORDER BY number;
 RESET gpuhash.force_offload;
 SET gpuhash.engine = cpu;
 SELECT plan_lines('SELECT count(*) FROM uk_o o WHERE day = 3 AND EXISTS (SELECT FROM uk_i i WHERE i.k = o.k AND i.a > 8)', '% on uk\_o%') AS "where it costs less";
+-- conditions that may fail tell no keys
+SET gpuhash.force_offload = on;
+SELECT plan_lines('SELECT id FROM uk_o o WHERE day = 3 AND 10 / (a + 1) > 2 AND EXISTS (SELECT FROM uk_i i WHERE i.k = o.k AND i.a > 8)', '%10 / %') AS "once";
+-- nor are those of a table with policies
+CREATE POLICY uk_day ON uk_o USING (day < 50);
+ALTER TABLE uk_o ENABLE ROW LEVEL SECURITY;
+CREATE ROLE gpuhash_uk;
+GRANT SELECT ON uk_o, uk_i TO gpuhash_uk;
+SET ROLE gpuhash_uk;
+SELECT plan_lines('SELECT id FROM uk_o o WHERE day = 3 AND EXISTS (SELECT FROM uk_i i WHERE i.k = o.k AND i.a > 8)', '% on uk\_o%') AS "once";
+RESET ROLE;
+RESET gpuhash.force_offload;
 -- of few rows, or tables of one size, the query stays as it is
 CREATE TABLE uk_o2 WITH (autovacuum_enabled = off) AS SELECT i AS id, i % 9000 AS k, i % 100 AS day FROM generate_series(1, 100000) i;
 VACUUM ANALYZE uk_o2;
@@ -57,3 +74,4 @@ SELECT plan_lines('SELECT id FROM uk_o2 o WHERE day = 3 AND EXISTS (SELECT FROM 
 	plan_lines('SELECT id FROM uk_o o WHERE day = 3 AND EXISTS (SELECT FROM uk_small i WHERE i.k = o.k AND i.a > 1)', '% on uk\_o%') AS "of few rows";
 DROP FUNCTION uk_check(text);
 DROP TABLE uk_o, uk_o2, uk_i, uk_small, uk_queries;
+DROP ROLE gpuhash_uk;

@@ -11,6 +11,7 @@
 #include "access/table.h"
 #include "access/transam.h"
 #include "catalog/pg_statistic.h"
+#include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -18,9 +19,6 @@
 #include "utils/typcache.h"
 
 #include "plan/key_values.h"
-
-/* The planner compares each of these with each common value of the other side, of which there are 100 by default and 10,000 at most. */
-#define GH_COMMON_MAX 256
 
 /*
  * The share of rows that the common values have together.  With all of them the planner would take the least and the largest as the bounds of the
@@ -47,7 +45,8 @@ gh_key_has_statistics(Form_pg_attribute attribute)
 {
 	const TypeCacheEntry *type = type_of(attribute);
 
-	return type->type_id < FirstUnpinnedObjectId && type->typtype == TYPTYPE_BASE && !OidIsValid(get_element_type(type->type_id)) &&
+	/* a deep tsquery may lack the stack to be compared */
+	return type->type_id < FirstUnpinnedObjectId && type->type_id != TSQUERYOID && type->typtype == TYPTYPE_BASE && !OidIsValid(get_element_type(type->type_id)) &&
 		OidIsValid(type->eq_opr) && OidIsValid(type->lt_opr) &&
 		(OidIsValid(attribute->attcollation) || !type_is_collatable(attribute->atttypid));
 }
@@ -85,11 +84,11 @@ find_runs(Form_pg_attribute attribute, Datum *values, int nvalues, Run *runs)
 	{
 		if (i == 0 || compare_values(&values[i - 1], &values[i], &order) != 0)
 		{
-			if (nruns < GH_COMMON_MAX)
+			if (nruns < GH_KEY_COMMON_MAX)
 				runs[nruns] = (Run) {.first = i};
 			nruns++;
 		}
-		if (nruns <= GH_COMMON_MAX)
+		if (nruns <= GH_KEY_COMMON_MAX)
 			runs[nruns - 1].count++;
 	}
 	return nruns;
@@ -126,7 +125,7 @@ gh_key_statistics(Form_pg_attribute attribute, Datum *values, int nvalues, doubl
 	Relation	catalog = table_open(StatisticRelationId, AccessShareLock);
 	Datum		row[Natts_pg_statistic] = {0};
 	bool		nulls[Natts_pg_statistic] = {0};
-	Run			runs[GH_COMMON_MAX];
+	Run			runs[GH_KEY_COMMON_MAX];
 	int			nruns = find_runs(attribute, values, nvalues, runs);
 	HeapTuple	result;
 
@@ -141,7 +140,7 @@ gh_key_statistics(Form_pg_attribute attribute, Datum *values, int nvalues, doubl
 		nulls[Anum_pg_statistic_stanumbers1 - 1 + i] = true;
 		nulls[Anum_pg_statistic_stavalues1 - 1 + i] = true;
 	}
-	if (nruns > 0 && nruns <= GH_COMMON_MAX)
+	if (nruns > 0 && nruns <= GH_KEY_COMMON_MAX)
 	{
 		qsort(runs, nruns, sizeof(Run), compare_counts);
 		set_common(attribute, values, runs, nruns, nrows, row, nulls);

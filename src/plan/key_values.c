@@ -12,10 +12,12 @@
  * Likewise where conditions leave most of the values that there are in the other table: of a calendar of two hundred years one year, and
  * the other table has five.
  *
- * Nobody may notice but by the plan: conditions are of built-in functions that cannot fail, and the user may read the table.
+ * Conditions are of built-in functions that cannot fail, and the user may read the table: what shows of it is the plan, and one more scan in the
+ * table's counters.
  */
 #include "postgres.h"
 
+#include "access/detoast.h"
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/tableam.h"
@@ -30,6 +32,7 @@
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
 #include "parser/parsetree.h"
+#include "storage/bufmgr.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
@@ -52,9 +55,10 @@
  */
 #define GH_LOOK_COST 0.01
 #define GH_LOOK_SHARE 0.05
-/* Values of more than this are not kept. */
+/* Values of more than this are not kept, and a wide one ends the look, as ANALYZE leaves such out. */
 #define GH_LOOK_VALUES 10000
 #define GH_LOOK_BYTES (1024 * 1024)
+#define GH_LOOK_WIDTH 1024
 
 static set_rel_pathlist_hook_type previous_paths_hook = NULL;
 static get_relation_stats_hook_type previous_stats_hook = NULL;
@@ -81,51 +85,62 @@ read_cost(PlannerInfo *root, const RelOptInfo *rel)
 	return seq_page_cost * rel->pages + (cpu_tuple_cost + conditions.per_tuple) * rel->tuples;
 }
 
-/* How many values a column has, and what share of the rows has n of them, if they are the most common ones; false: nobody knows. */
+/*
+ * How many values a column has, how many of these are known to be common, and what share of the rows has n of them, if they are the most common
+ * ones; false: nobody knows.
+ */
 static bool
-examine_column(PlannerInfo *root, const Var *column, double n, double *values, double *most)
+examine_column(PlannerInfo *root, const Var *column, double n, double *values, int *ncommon, double *most)
 {
 	VariableStatData data;
 	AttStatsSlot slot;
 	bool		is_default;
-	int			ncommon = 0;
 	double		common = 0;
 
 	examine_variable(root, (Node *) column, 0, &data);
 	*values = get_variable_numdistinct(&data, &is_default);
-	*most = 0;
+	*most = *ncommon = 0;
 	if (HeapTupleIsValid(data.statsTuple) &&
 		get_attstatsslot(&slot, data.statsTuple, STATISTIC_KIND_MCV, InvalidOid, ATTSTATSSLOT_NUMBERS))
 	{
-		ncommon = slot.nnumbers;
-		for (int i = 0; i < ncommon; i++)
+		*ncommon = slot.nnumbers;
+		for (int i = 0; i < *ncommon; i++)
 		{
 			common += slot.numbers[i];
 			*most += i < n ? slot.numbers[i] : 0;
 		}
 		free_attstatsslot(&slot);
 	}
-	*most += Max(n - ncommon, 0) * Max(1.0 - common, 0) / Max(*values - ncommon, 1.0);
+	*most += Max(n - *ncommon, 0) * Max(1.0 - common, 0) / Max(*values - *ncommon, 1.0);
 	*most = Min(*most, 1.0);
 	ReleaseVariableStats(data);
 	return !is_default;
 }
 
-/* How many rows of the other table may match those that the conditions leave, if that is far more than is expected; 0. */
+/*
+ * How many rows of the other table may match those that the conditions leave, if that is far more than is expected; 0.  *compare_cost: of the
+ * values with those that are common there, as the planner is going to.
+ */
 static double
-rows_in_question(PlannerInfo *root, const RelOptInfo *rel, const Var *key, const RelOptInfo *other, const Var *other_key)
+rows_in_question(PlannerInfo *root, const RelOptInfo *rel, const Var *key, const RelOptInfo *other, const Var *other_key,
+				 Cost *compare_cost)
 {
 	double		values;
 	double		other_values;
 	double		most;
 	double		possible;
 	double		expected;
+	double		unused;
+	int			ncommon;
+	int			ncommon_key;
 
-	if (other->rows < GH_MISTAKEN_ROWS || !examine_column(root, other_key, rel->rows, &other_values, &most))
+	*compare_cost = 0;
+	if (other->rows < GH_MISTAKEN_ROWS || !examine_column(root, other_key, rel->rows, &other_values, &ncommon, &most))
 		return 0;
 	possible = other->rows * most;
-	if (possible < GH_MISTAKEN_ROWS || !examine_column(root, key, rel->rows, &values, &most))
+	if (possible < GH_MISTAKEN_ROWS || !examine_column(root, key, rel->rows, &values, &ncommon_key, &unused))
 		return 0;
+	*compare_cost = Min(rel->rows, GH_KEY_COMMON_MAX) * ncommon * cpu_operator_cost;
 	expected = other->rows * rel->rows / Max(values, other_values);
 	return possible >= GH_MISTAKE * expected ? possible : 0;
 }
@@ -136,10 +151,14 @@ look_pays(PlannerInfo *root, const RelOptInfo *rel, const Var *key, const Expr *
 {
 	const Var  *other_key = column_of(equal);
 	const RelOptInfo *other = other_key == NULL ? NULL : root->simple_rel_array[other_key->varno];
+	Cost		compare_cost;
+	double		rows;
 
-	return other != NULL && other != rel && other->reloptkind == RELOPT_BASEREL && other->rtekind == RTE_RELATION &&
-		look_cost <= GH_LOOK_SHARE * read_cost(root, other) &&
-		look_cost <= GH_LOOK_COST * rows_in_question(root, rel, key, other, other_key);
+	if (other == NULL || other == rel || other->reloptkind != RELOPT_BASEREL || other->rtekind != RTE_RELATION ||
+		look_cost > GH_LOOK_SHARE * read_cost(root, other))
+		return false;
+	rows = rows_in_question(root, rel, key, other, other_key, &compare_cost);
+	return look_cost + compare_cost <= GH_LOOK_COST * rows;
 }
 
 /* Of the members of an equivalence class: the column of the table whose values are to be looked up; 0. */
@@ -235,6 +254,21 @@ may_look(PlannerInfo *root, const RelOptInfo *rel, RangeTblEntry *rte)
 	return true;
 }
 
+/* Whether wide values of the table are stored elsewhere, in more pages than it has itself: conditions may have to read them. */
+static bool
+has_much_aside(Relation relation)
+{
+	Relation	toast;
+	BlockNumber npages;
+
+	if (!OidIsValid(relation->rd_rel->reltoastrelid))
+		return false;
+	toast = table_open(relation->rd_rel->reltoastrelid, AccessShareLock);
+	npages = RelationGetNumberOfBlocks(toast);
+	table_close(toast, AccessShareLock);
+	return npages > RelationGetNumberOfBlocks(relation);
+}
+
 /* ------------------------------------------------------------------ the look */
 
 /* A column's values in the rows that the conditions leave. */
@@ -245,18 +279,33 @@ typedef struct Key
 	Datum	   *values;
 } Key;
 
-/* Returns how many bytes the value takes. */
-static Size
-keep_value(Key *key, TupleTableSlot *slot)
+/* False: the value is too wide.  *bytes: how many it takes are added. */
+static bool
+keep_value(Key *key, TupleTableSlot *slot, Size *bytes)
 {
 	const Form_pg_attribute attribute = key->attribute;
 	bool		isnull;
 	Datum		value = slot_getattr(slot, attribute->attnum, &isnull);
+	Size		width;
 
 	if (isnull)
-		return 0;
-	key->values[key->nvalues++] = datumCopy(value, attribute->attbyval, attribute->attlen);
-	return datumGetSize(value, attribute->attbyval, attribute->attlen);
+		return true;
+	width = attribute->attlen == -1 ? toast_raw_datum_size(value) : datumGetSize(value, attribute->attbyval, attribute->attlen);
+	if (width > GH_LOOK_WIDTH)
+		return false;
+	*bytes += width;
+	key->values[key->nvalues++] = attribute->attlen == -1 ? PointerGetDatum(PG_DETOAST_DATUM_COPY(value)) :
+		datumCopy(value, attribute->attbyval, attribute->attlen);
+	return true;
+}
+
+static bool
+keep_values(Key *keys, int nkeys, TupleTableSlot *slot, Size *bytes)
+{
+	for (int i = 0; i < nkeys; i++)
+		if (!keep_value(&keys[i], slot, bytes))
+			return false;
+	return *bytes <= GH_LOOK_BYTES;
 }
 
 /* Reads the table; returns how many rows the conditions leave, or -1 if they are too many. */
@@ -278,14 +327,7 @@ read_values(Relation relation, const RelOptInfo *rel, Key *keys, int nkeys)
 		ResetExprContext(econtext);
 		if (!ExecQual(conditions, econtext))
 			continue;
-		if (nrows == GH_LOOK_VALUES || bytes > GH_LOOK_BYTES)
-		{
-			nrows = -1;
-			break;
-		}
-		nrows++;
-		for (int i = 0; i < nkeys; i++)
-			bytes += keep_value(&keys[i], slot);
+		nrows = nrows < GH_LOOK_VALUES && keep_values(keys, nkeys, slot, &bytes) ? nrows + 1 : -1;
 	}
 	table_endscan(scan);
 	ExecDropSingleTupleTableSlot(slot);
@@ -336,7 +378,10 @@ look_up(PlannerInfo *root, RelOptInfo *rel, Relation relation, const Bitmapset *
 
 /* ------------------------------------------------------------- what is made of it */
 
-/* The table and its paths have so many rows. */
+/*
+ * The table and its paths have so many rows, and as its statistics are those of these rows, there are no others: the planner reduces a number of
+ * values by the share of rows that conditions leave.
+ */
 static void
 set_rows(RelOptInfo *rel, double nrows)
 {
@@ -344,7 +389,7 @@ set_rows(RelOptInfo *rel, double nrows)
 	const double share = rows / rel->rows;
 	ListCell   *lc;
 
-	rel->rows = rows;
+	rel->rows = rel->tuples = rows;
 	foreach(lc, rel->pathlist)
 	{
 		Path	   *path = lfirst(lc);
@@ -360,9 +405,9 @@ set_rows(RelOptInfo *rel, double nrows)
 	}
 }
 
-/* Of a foreign key that refers to the column the planner knows that there is a row for each value, and asks for no statistics. */
+/* Of a foreign key that refers to such a column the planner knows that there is a row for each value, and asks for no statistics. */
 static void
-forget_foreign_keys(PlannerInfo *root, const RelOptInfo *rel)
+forget_foreign_keys(PlannerInfo *root, const RelOptInfo *rel, const Bitmapset *attnos)
 {
 	ListCell   *lc;
 
@@ -370,7 +415,7 @@ forget_foreign_keys(PlannerInfo *root, const RelOptInfo *rel)
 	{
 		const ForeignKeyOptInfo *foreign = lfirst_node(ForeignKeyOptInfo, lc);
 
-		if (foreign->ref_relid == rel->relid && foreign->nkeys == 1)
+		if (foreign->ref_relid == rel->relid && foreign->nkeys == 1 && bms_is_member(foreign->confkey[0], attnos))
 			root->fkey_list = foreach_delete_current(root->fkey_list, lc);
 	}
 }
@@ -394,12 +439,12 @@ rel_pathlist_hook(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *
 	if (bms_is_empty(attnos) || !may_look(root, rel, rte))
 		return;
 	relation = table_open(rte->relid, NoLock);
-	nrows = look_up(root, rel, relation, attnos);
+	nrows = has_much_aside(relation) ? -1 : look_up(root, rel, relation, attnos);
 	table_close(relation, NoLock);
 	if (nrows < 0)
 		return;
 	set_rows(rel, nrows);
-	forget_foreign_keys(root, rel);
+	forget_foreign_keys(root, rel, attnos);
 }
 
 static void

@@ -508,7 +508,7 @@ choose_plan(Query *query, GH_PLANNER_PARAMETERS)
 	if (unnested != NULL && done == GH_UNNESTED_ARMS && !gh_force_offload && !outweighs_planning(&choice))
 		unnested = NULL;
 	/* what a subquery costs for each row is not always seen in the plan; that of an EXISTS is never less than it says */
-	if (unnested != NULL && (is_worth_it || (done != GH_UNNESTED_ARMS && done != GH_UNNESTED_EXISTS)))
+	if (unnested != NULL && (is_worth_it || done > GH_UNNESTED_EXISTS))
 		choice = better_unnested(unnested, GH_PLANNER_ARGUMENTS, &choice, done);
 	gh_why_end(before, choice.lines);
 	gh_order_conditions(choice.plan);

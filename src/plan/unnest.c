@@ -482,6 +482,34 @@ returns_rows(const Query *query)
 		!query->hasTargetSRFs;
 }
 
+/* Whether conditions with subqueries may change places in the query; they are listed. */
+static bool
+may_unnest(Unnesting *unnesting)
+{
+	Query	   *query = unnesting->query;
+
+	if (!query->hasSubLinks || query->commandType != CMD_SELECT || query->rowMarks != NIL ||
+		query->setOperations != NULL || query->jointree->fromlist == NIL)
+		return false;
+	unnesting->conditions = gh_conjuncts(query->jointree->quals);
+	return gh_unnest_tables_are_stored(query) && gh_unnest_may_reorder(unnesting->level, unnesting->conditions);
+}
+
+/* Subqueries over large tables are asked for fewer keys. */
+static void
+reduce_level(Unnesting *unnesting)
+{
+	Query	   *query = unnesting->query;
+	ListCell   *lc;
+
+	if (!may_unnest(unnesting))
+		return;
+	foreach(lc, unnesting->conditions)
+		if (gh_unnest_reduce(query, unnesting->level, unnesting->conditions, lfirst(lc)))
+			unnesting->done = GH_UNNESTED_KEYS;
+	query->jointree->quals = gh_conjunction(unnesting->conditions);
+}
+
 static void
 unnest_level(Unnesting *unnesting)
 {
@@ -489,19 +517,12 @@ unnest_level(Unnesting *unnesting)
 	List	   *conditions = NIL;
 	ListCell   *lc;
 
-	if (!query->hasSubLinks || query->commandType != CMD_SELECT || query->rowMarks != NIL ||
-		query->setOperations != NULL || query->jointree->fromlist == NIL)
-		return;
-	unnesting->conditions = gh_conjuncts(query->jointree->quals);
-	if (!gh_unnest_tables_are_stored(query) || !gh_unnest_may_reorder(unnesting->level, unnesting->conditions))
+	if (!may_unnest(unnesting))
 		return;
 	foreach(lc, unnesting->conditions)
 		lfirst(lc) = prefer_in(lfirst(lc), unnesting);
 	foreach(lc, unnesting->conditions)
 		conditions = lappend(conditions, unnest_condition(lfirst(lc), unnesting));
-	foreach(lc, conditions)
-		if (gh_unnest_reduce(query, unnesting->level, unnesting->conditions, lfirst(lc)))
-			unnesting->done = Max(unnesting->done, GH_UNNESTED_KEYS);
 	query->jointree->quals = gh_conjunction(conditions);
 	if (!returns_rows(query))
 		return;
@@ -516,6 +537,7 @@ unnest_level(Unnesting *unnesting)
 typedef struct Walk
 {
 	const GhLevel *level;		/* in which it is */
+	void		(*unnest) (Unnesting *unnesting);	/* what is done to each query */
 	GhUnnested	done;
 } Walk;
 
@@ -533,19 +555,23 @@ unnest_below(Node *node, Walk *walk)
 		walk->level = &level;
 		(void) query_tree_walker((Query *) node, unnest_below, walk, 0);
 		walk->level = level.upper;
-		unnest_level(&unnesting);
+		walk->unnest(&unnesting);
 		walk->done = Max(walk->done, unnesting.done);
 		return false;
 	}
 	return expression_tree_walker(node, unnest_below, walk);
 }
 
-/* Changes the query, which is the caller's own. */
+/* Changes the query, which is the caller's own.  Fewer keys alone: what is done besides them is not to win or lose by them. */
 GhUnnested
 gh_unnest(Query *query)
 {
-	Walk		walk = {0};
+	Walk		walk = {.unnest = unnest_level};
 
+	(void) unnest_below((Node *) query, &walk);
+	if (walk.done != GH_UNNESTED_NOTHING)
+		return walk.done;
+	walk.unnest = reduce_level;
 	(void) unnest_below((Node *) query, &walk);
 	return walk.done;
 }

@@ -139,13 +139,16 @@ Node *
 gh_unnest_asked_keys(const Query *query, const GhLevel *level, List *conditions, const List *links)
 {
 	Index		table = asking_table(query, links);
-	SubLink    *exists = makeNode(SubLink);
-	Query	   *sub = makeNode(Query);
-	RangeTblRef *ref = makeNode(RangeTblRef);
 	List	   *quals = table == 0 ? NIL : conditions_of_table(conditions, table, level);
+	SubLink    *exists;
+	Query	   *sub;
+	RangeTblRef *ref;
 
 	if (quals == NIL)
 		return NULL;
+	exists = makeNode(SubLink);
+	sub = makeNode(Query);
+	ref = makeNode(RangeTblRef);
 	ChangeVarNodes((Node *) quals, (int) table, 1, 0);
 	ref->rtindex = 1;
 	sub->commandType = CMD_SELECT;
