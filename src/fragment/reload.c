@@ -77,6 +77,19 @@ gh_loader_lock_database(void)
 	return LockAcquire(&tag, RowExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
 }
 
+/* Whether somebody waits for a lock against that one. */
+bool
+gh_loader_database_is_waited_for(void)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, MyDatabaseId, 0);
+	if (LockAcquire(&tag, ShareUpdateExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+		return true;
+	LockRelease(&tag, ShareUpdateExclusiveLock, false);
+	return false;
+}
+
 /* Connects to the database. */
 void
 gh_loader_begin(Datum database)

@@ -36,8 +36,6 @@
 #include "service/faults.h"
 #include "service/placement.h"
 
-/* It is made again when so many blocks are all-visible, and only not right any more. */
-#define GH_STALE_SHARE(nblocks) ((nblocks) / 10)
 #define GH_MUCH_CHANGED "too many blocks have changed, or are not all-visible"
 /* Entries of a copy that are gone through without a look at interrupts. */
 #define GH_PASS_ROWS 65536
@@ -191,7 +189,7 @@ make_copy(Reader *reader)
 	if (!would_do(reader))
 		return declines(reader, "it has not what is read");
 	INSTR_TIME_SET_CURRENT(start);
-	if (!gh_index_copy_methods()->make(reader->index, reader->pages->relation) || !open_copy(reader))
+	if (!gh_index_copy_methods()->make(reader->index, reader->pages->relation, NULL) || !open_copy(reader))
 		return declines(reader, "none could be made: too few pages are all-visible, or there is no room");
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
@@ -215,13 +213,8 @@ find_copy(Reader *reader)
 	if (made && !make_copy(reader))
 		return false;
 	find_blocks(reader);
-	if (!made && (reader->blocks.stale > GH_STALE_SHARE(nblocks) || reader->blocks.right == 0) && gh_shared_copy_is_due(GH_COPY_OF_INDEX, reader->index))
-	{
-		/* the one that there was, where no other can be made now */
-		if (!make_copy(reader) && !open_copy(reader))
-			return false;
-		find_blocks(reader);
-	}
+	if (!made)
+		gh_copy_make_again(reader->index, &reader->blocks);
 	if (nblocks - reader->blocks.right > GH_COPY_HEAP_MAX(nblocks, participants(reader)))
 		return declines(reader, GH_MUCH_CHANGED);
 	return reader->copy->root != 0 || declines(reader, "it is empty");

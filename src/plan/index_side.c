@@ -20,6 +20,7 @@
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
 #include "storage/bufmgr.h"
+#include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
@@ -186,6 +187,9 @@ right_share(PlannerInfo *root, const RelOptInfo *rel, Oid index_oid)
 	{
 		gh_copy_ask_blocks(index, heap, &copy, nblocks, &blocks);
 		share = (double) blocks.right / nblocks;
+		/* what is planned now may do without a copy that is right for few blocks, and so would all that comes later */
+		if (pg_class_aclcheck(RelationGetRelid(heap), GetUserId(), ACL_SELECT) == ACLCHECK_OK)
+			gh_copy_make_again(index, &blocks);
 		pfree(blocks.bits);
 	}
 	index_close(index, NoLock);

@@ -71,11 +71,17 @@ typedef struct GhIndexCopy
 	bool		ascending;		/* no entry's key, as a number with a sign, is less than that of the one before */
 } GhIndexCopy;
 
+/* Whether it is to be given up; called once in some thousand entries. */
+typedef bool (*GhCopyStop) (Relation index, Relation heap);
+
 /* What the room of the access method does for those who use copies. */
 typedef struct GhIndexCopyMethods
 {
-	/* Makes the copy of an index and publishes it; false: there is none.  A snapshot is active. */
-	bool		(*make) (Relation index, Relation heap);
+	/*
+	 * Makes a copy of an index and publishes it; the one that there is stays in use meanwhile.  False: it is not made, or was given
+	 * up, as stop says, which may be NULL.  A snapshot is active.
+	 */
+	bool		(*make) (Relation index, Relation heap, GhCopyStop stop);
 	/* What columns a copy of the index has, or would have: those of *copy alone are set; false: there is none. */
 	bool		(*describe) (Relation index, GhIndexCopy *copy);
 	/*
@@ -108,6 +114,8 @@ extern bool gh_index_copy_look(Relation index, GhIndexCopy *copy, int *place);
 /* Asks for its blocks, of which the table has so many; in the current context. */
 extern void gh_copy_ask_blocks(Relation index, Relation heap, const GhIndexCopy *copy, BlockNumber nblocks,
 							   GhCopyBlocks *blocks);
+/* Where it is not right for many of these, has another one made in the background (README, "Copies of indexes: made again"). */
+extern void gh_copy_make_again(Relation index, const GhCopyBlocks *blocks);
 /* GhPages.has_blocks, of GhCopyBlocks. */
 extern uint32 gh_copy_count_right(void *blocks, BlockNumber block);
 /* The next block of the copy, from this one on, that it is not right for; its number of blocks: there is none. */
