@@ -37,6 +37,16 @@
 #define GH_APART_ROWS GH_WITH_FAULT_POINTS(1000, 7500000)
 #define GH_APART_OUTER GH_WITH_FAULT_POINTS(0.0, 0.3)
 
+/* Why a copy is not used, for EXPLAIN. */
+#define GH_COPY_IS_NOT_THERE "there is none"
+#define GH_COPY_LACKS_COLUMNS "it has not what is read"
+#define GH_COPY_SMALL_TABLE "the table is small"
+#define GH_COPY_MUCH_CHANGED "too many blocks have changed, or are not all-visible"
+#define GH_COPY_ROWS_DO_NOT_FIT "rows of blocks that have changed do not fit in memory"
+#define GH_COPY_NOT_GROUPED "the rows of the join are not grouped by gpuhash"
+#define GH_COPY_FEW_KEYS "there are few keys"
+#define GH_COPY_FEW_FOR_COPY "there are few keys for so large a copy, or so many blocks that have changed"
+
 /* A column of the index. */
 typedef struct GhCopyColumn
 {
