@@ -43,7 +43,9 @@ is(said($BIG), '', 'the copy is used');
 is(said($LOOP), '', 'a plan of PostgreSQL that costs less');
 is(said($KEYS), '', 'keys that are looked up in the copy');
 like(well($session, "EXPLAIN (COSTS OFF) $KEYS"), qr/GpuHashKeys/, '  by a GpuHashKeys');
-is(said('SELECT a FROM big WHERE k IN (' . join(', ', map { $_ * 3 } 1 .. 2100) . ')'), 'big_k: there are few keys for so large a copy, or so many blocks that have changed', 'some keys');
+# before 17 the table is read for so many
+my $SOME = well($session, 'SHOW server_version_num') < 170000 ? '' : 'big_k: there are few keys for so large a copy, or so many blocks that have changed';
+is(said('SELECT a FROM big WHERE k IN (' . join(', ', map { $_ * 3 } 1 .. 2100) . ')'), $SOME, 'some keys');
 well($session, 'BEGIN; UPDATE big SET c = 1 WHERE k % 300 = 0');
 is(said($BIG), 'big_k: too many blocks have changed, or are not all-visible', 'much has changed');
 is(said($LOOP), 'big_k: too many blocks have changed, or are not all-visible', '  and a nested loop');
