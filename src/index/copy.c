@@ -438,12 +438,11 @@ begin(Maker *maker, bool *later)
 	GhBlockRuns empty;
 	BlockNumber count;
 	GhCopyFacts in_use;
-	uint64		keep = 0;
 
 	/* nobody else makes one: what there is stays, or goes for good */
 	if (gh_shared_copy_look(GH_COPY_OF_INDEX, maker->index, &in_use))
-		keep = in_use.generation;
-	if (!gh_copy_begin(maker->index, maker->heap, keep, &maker->copied))
+		maker->in_use.generation = in_use.generation;
+	if (!gh_copy_begin(maker->index, maker->heap, maker->in_use.generation, &maker->copied))
 		return false;
 	maker->bits = palloc0((copied->nblocks / GH_BITS + 1) * sizeof(uint32));
 	count = gh_copy_blocks(maker->index, maker->heap, copied, maker->bits, NULL);
@@ -505,7 +504,7 @@ publish(Maker *maker)
 	const GhCopyFacts facts = {.rows = copy->rows,.generation = copy->generation,.nblocks = copy->nblocks,.maps = copy->maps};
 
 	gh_shared_copy_publish(&maker->hold, &facts, false);
-	gh_copies_end(maker->index, facts.generation);
+	gh_copy_end(&maker->in_use);
 }
 
 /* GhIndexCopyMethods.make */

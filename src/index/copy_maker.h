@@ -33,6 +33,7 @@ typedef struct GhCopyMaker
 	int			nkept;
 
 	GhCopied	copied;
+	GhCopied	in_use;			/* generation: of the copy that there was at the begin; 0: there was none */
 	uint32	   *bits;			/* of blocks that were all-visible at the begin: others are left out */
 
 	/* entries that have been read */

@@ -384,12 +384,12 @@ gh_copy_end(const GhCopied *copied)
 }
 
 void
-gh_copies_end(Relation index, uint64 keep)
+gh_copies_end(Relation index)
 {
 	if (touched == NULL)
 		return;
 	LWLockAcquire(&touched->lock, LW_EXCLUSIVE);
-	free_places(index, keep);
+	free_places(index, 0);
 	LWLockRelease(&touched->lock);
 }
 

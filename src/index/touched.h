@@ -47,9 +47,10 @@ extern void gh_touched_init(void);
  * before all others.  One process at a time does that for an index (../store/shared_copies.h).
  */
 extern bool gh_copy_begin(Relation index, Relation heap, uint64 keep, GhCopied *copied);
+/* From now on that one, or none where its generation is 0, is right for no block. */
 extern void gh_copy_end(const GhCopied *copied);
-/* All of the index, but for the one of that generation, are right for no block any more. */
-extern void gh_copies_end(Relation index, uint64 keep);
+/* All of the index are right for no block any more. */
+extern void gh_copies_end(Relation index);
 /*
  * Sets in bits, of which there are copied->nblocks, those of blocks that the copy is right for: its
  * entries on such a block are the rows of the block that any snapshot sees that the caller has had
