@@ -12,7 +12,7 @@
  * (gh_copy_tells_apart), it is made of pages, as ever.
  *
  * No query makes a copy for this: of pages a table is made in less time.  gpuhash_prewarm() of the index does, and queries by
- * the CPU engine do.
+ * the CPU engine do.  One that there is is made again in the background, where it is not right for many blocks.
  *
  * The order is that of the proof: the query's snapshot is held, then the copy is asked.  Serializable transactions do without,
  * since no scan begins that would lock the relation.
@@ -180,6 +180,7 @@ ask(Reader *reader)
 	if (nblocks < GH_COPY_BLOCKS_MIN || !gh_index_copy_look(reader->index, &reader->seen, &reader->place))
 		return false;
 	gh_copy_ask_blocks(reader->index, reader->side->relation, &reader->seen, nblocks, &reader->blocks);
+	gh_copy_make_again(reader->index, &reader->blocks);
 	return pays(reader, rows_of_others(reader));
 }
 

@@ -66,10 +66,15 @@ extern int64 gh_prewarm_index(Oid relid);
 extern PGDLLEXPORT void gh_reload_worker_main(Datum arg);
 extern void gh_loader_begin(Datum database);
 extern bool gh_loader_lock_database(void);
+extern bool gh_loader_database_is_waited_for(void);
 extern void gh_loader_in_transaction(void (*part) (void *arg), void *arg);
 
 /* ---- reload_columns.c: likewise, the one that makes columns ---- */
 
 extern PGDLLEXPORT void gh_columns_worker_main(Datum arg);
+
+/* ---- reload_index.c ---- */
+
+extern PGDLLEXPORT void gh_copies_worker_main(Datum arg);
 
 #endif							/* GPUHASH_PREWARM_H */

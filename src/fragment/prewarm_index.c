@@ -10,6 +10,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "miscadmin.h"
+#include "storage/latch.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -18,6 +19,9 @@
 #include "gpuhash.h"
 #include "service/service.h"
 #include "store/index_copies.h"
+
+/* Between two looks at whether somebody else still makes a copy. */
+#define GH_MAKER_LOOK_MS 10
 
 bool
 gh_is_index(Oid relid)
@@ -55,6 +59,39 @@ count_blocks(Relation index, Relation heap)
 	return count;
 }
 
+/* Until nobody else makes one: the error would be theirs, not this one's. */
+static void
+wait_for_maker(Relation index)
+{
+	while (gh_shared_copy_is_made(GH_COPY_OF_INDEX, index))
+	{
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, GH_MAKER_LOOK_MS,
+						 gh_wait_event(GH_WAIT_COPY));
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/* Sees to it that there is a copy that is right for what it can be; *blocks: of the table, for which it is.  False: none can be made. */
+static bool
+have_copy(Relation index, Relation heap, BlockNumber *blocks)
+{
+	bool		made;
+
+	do
+	{
+		wait_for_maker(index);
+		*blocks = count_blocks(index, heap);
+		if (*blocks > 0)
+			return true;
+		made = gh_index_copy_methods()->make(index, heap, NULL);
+		/* somebody else has begun in between */
+	} while (!made && gh_shared_copy_is_made(GH_COPY_OF_INDEX, index));
+	if (made)
+		*blocks = count_blocks(index, heap);
+	return made;
+}
+
 static int64
 prewarm_index(Oid relid)
 {
@@ -67,17 +104,12 @@ prewarm_index(Oid relid)
 	if (heap == NULL)
 		return 0;
 	index = index_open(relid, AccessShareLock);
-	blocks = count_blocks(index, heap);
-	if (blocks == 0)
-	{
-		if (!gh_index_copy_methods()->make(index, heap))
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("no copy of index \"%s\" can be made", RelationGetRelationName(index)),
-					 errdetail("It is no index USING gpuhash on all rows of a table, its first column is no whole number, its table has too few all-visible pages, or there is no room."),
-					 errhint("VACUUM the table, or look at \"gpuhash.resident_memory\".")));
-		blocks = count_blocks(index, heap);
-	}
+	if (!have_copy(index, heap, &blocks))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("no copy of index \"%s\" can be made", RelationGetRelationName(index)),
+				 errdetail("It is no index USING gpuhash on all rows of a table, its first column is no whole number, its table has too few all-visible pages, or there is no room."),
+				 errhint("VACUUM the table, or look at \"gpuhash.resident_memory\".")));
 	index_close(index, AccessShareLock);
 	table_close(heap, AccessShareLock);
 	return blocks;

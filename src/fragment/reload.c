@@ -16,6 +16,7 @@
 
 #include "access/relation.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "catalog/pg_database.h"
 #include "commands/dbcommands.h"
 #include "miscadmin.h"
@@ -75,6 +76,21 @@ gh_loader_lock_database(void)
 
 	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, MyDatabaseId, 0);
 	return LockAcquire(&tag, RowExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
+}
+
+/* Whether somebody waits for a lock against that one. */
+bool
+gh_loader_database_is_waited_for(void)
+{
+	/* a standby has no stronger one, nor anybody who makes a database of another */
+	const LOCKMODE mode = RecoveryInProgress() ? RowShareLock : ShareUpdateExclusiveLock;
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, MyDatabaseId, 0);
+	if (LockAcquire(&tag, mode, false, true) == LOCKACQUIRE_NOT_AVAIL)
+		return true;
+	LockRelease(&tag, mode, false);
+	return false;
 }
 
 /* Connects to the database. */

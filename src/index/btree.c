@@ -77,7 +77,7 @@ gh_index_build(Relation heap, Relation index, IndexInfo *info)
 	Call		call;
 
 	/* TRUNCATE of a table that is new in the transaction leaves the file its name */
-	gh_copy_end(index);
+	gh_copies_end(index);
 	begin_call(&call, index);
 	PG_TRY();
 	{

@@ -4,11 +4,12 @@
  *		columns that are no part of the key.
  *
  * Of each entry it has the block of its row.  The entries are read by leaves.c into memory of this process,
- * made a table of by a pipeline of the CPU engine, and copied to shared memory (../store/index_copies.h).
+ * made a table of by a pipeline of the CPU engine, and moved into shared memory (copy_share.c).
  * From before that on it is noted which blocks they are right for (touched.c).
  */
 #include "postgres.h"
 
+#include "access/xlog.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
@@ -24,8 +25,10 @@
 #include "gpuhash.h"
 #include "heap/map.h"
 #include "index/copy.h"
+#include "index/copy_maker.h"
 #include "index/leaves.h"
 #include "index/touched.h"
+#include "service/faults.h"
 #include "service/placement.h"
 #include "service/progress.h"
 #include "store/index_copies.h"
@@ -33,45 +36,15 @@
 #define GH_COPY_VARNO 1
 /* A copy is made when so many blocks are all-visible. */
 #define GH_COPY_SHARE(nblocks) ((nblocks) - (nblocks) / 4)
-/* Rows that enter the table together. */
-#define GH_COPY_BATCH 32768
 /* Memory of texts is taken in pieces. */
 #define GH_TEXTS_PIECE ((Size) 1024 * 1024)
 /* Bytes of a copy by those of the index, at most about. */
 #define GH_COPY_TIMES 3
 #define GH_COPY_BYTES_MIN ((uint64) 1024 * 1024)
+/* Entries between two looks at whether it is to be given up. */
+#define GH_COPY_CHECKED GH_WITH_FAULT_POINTS(1024, GH_COPY_BATCH)
 
-/* A copy under way. */
-typedef struct Maker
-{
-	Relation	index;
-	Relation	heap;
-	GhCopyHold	hold;
-	MemoryContext context;
-	GhProgram  *program;		/* vector 0 is the key, 1 + c column c */
-	int			ncolumns;
-	int			nkeys;
-	GhCopyColumn columns[GH_COPY_COLUMNS_MAX];
-	int			sources[GH_COPY_COLUMNS_MAX];	/* by column: which of the index's, from 0 */
-	GhKept		kept[GH_COPY_COLUMNS_MAX];	/* the table's */
-	int			nkept;
-
-	GhCopied	copied;
-	uint32	   *bits;			/* of blocks that were all-visible at the begin: others are left out */
-
-	/* entries that have been read */
-	uint64		rows;
-	uint64		room;
-	bool		descends;		/* some key is less than the one before */
-	uint32	   *blocks;
-	uint64	   *keys;
-	GhVector	vectors[GH_COPY_COLUMNS_MAX];	/* high: NULL, where there is none */
-	uint64		nulls[GH_COPY_COLUMNS_MAX];
-	char	   *text;			/* where the next one goes */
-	Size		text_room;
-	Size		text_bytes;		/* of all */
-	MemoryContext unpacked;
-} Maker;
+typedef GhCopyMaker Maker;
 
 /* ----------------------------------------------------------------- what it has */
 
@@ -236,6 +209,13 @@ make_room(Maker *maker)
 	return true;
 }
 
+/* Whether it is given up for somebody else. */
+static bool
+has_to_stop(const Maker *maker)
+{
+	return maker->stop != NULL && maker->stop(maker->index, maker->heap);
+}
+
 /* A text stays here; false: there is no memory. */
 static bool
 keep_text(Maker *maker, GhVector *vector, uint64 row)
@@ -258,7 +238,7 @@ keep_text(Maker *maker, GhVector *vector, uint64 row)
 	return true;
 }
 
-/* GhLeafEntry; false: a value is none that the engines hold, or there is no memory. */
+/* GhLeafEntry; false: a value is none that the engines hold, there is no memory, or it is given up. */
 static bool
 keep_entry(void *arg, BlockNumber block, const Datum *values, const bool *nulls)
 {
@@ -272,7 +252,7 @@ keep_entry(void *arg, BlockNumber block, const Datum *values, const bool *nulls)
 	for (int c = 0; c < maker->nkeys; c++)
 		if (nulls[maker->sources[c]])
 			return true;
-	if (row == maker->room && !make_room(maker))
+	if ((row == maker->room && !make_room(maker)) || (row % GH_COPY_CHECKED == 0 && has_to_stop(maker)))
 		return false;
 	for (int c = 0; c < maker->ncolumns; c++)
 	{
@@ -323,7 +303,7 @@ table_options(const Maker *maker, GhKeyPart *part, GhPipelineOptions *options)
 	options->memory_limit = gh_shared_copies_limit();
 }
 
-/* All entries into the pipeline; false: there is no memory. */
+/* All entries into the pipeline; false: there is no memory, or it is given up. */
 static bool
 enter_rows(const Maker *maker, GhStage *stage)
 {
@@ -355,7 +335,7 @@ enter_rows(const Maker *maker, GhStage *stage)
 		request.count = request.back_room = Min(maker->rows - at, GH_COPY_BATCH);
 		request.back = back;
 		gh_stage_run(stage, &request);
-		if (request.nback > 0)
+		if (request.nback > 0 || has_to_stop(maker))
 			return false;
 	}
 	return true;
@@ -373,7 +353,7 @@ was_stopped(GhStatus status, const GhError *error)
 }
 
 static GhStatus
-make_index(const GhHost *host, GhRef root, GhError *error)
+make_index(const Maker *maker, const GhHost *host, GhRef root, GhError *error)
 {
 	const GhPipelineEngine *pipelines = gh_cpu_engine()->pipelines;
 	bool		ready = false;
@@ -381,6 +361,8 @@ make_index(const GhHost *host, GhRef root, GhError *error)
 
 	while (status == GH_OK && !ready)
 	{
+		if (has_to_stop(maker))
+			return GH_NO_MEMORY;
 		while (was_stopped(status = pipelines->index_begin(host, root, error), error))
 			continue;
 		while (status == GH_OK && was_stopped(status = pipelines->index_enter(host, root, &ready, error), error))
@@ -433,120 +415,12 @@ make_table(Maker *maker)
 	}
 	PG_END_TRY();
 	if (status == GH_OK)
-		status = make_index(&host, root, &error);
+		status = make_index(maker, &host, root, &error);
 	if (status != GH_OK || pipelines->table_attach(&host, root, &made, &error) != GH_OK)
 		return false;
 	maker->hold.copy->several = made.several;
 	made.table->engine->table_detach(made.table);
 	maker->hold.copy->root = root;
-	return true;
-}
-
-/* ------------------------------------------------------------- to shared memory */
-
-/* Shared memory with these bytes; false: there is none. */
-static bool
-share(Maker *maker, const void *from, Size bytes, dsa_pointer *to)
-{
-	if (!gh_shared_copy_alloc(&maker->hold, bytes, to))
-		return false;
-	if (from != NULL)
-		memcpy(dsa_get_address(maker->hold.area, *to), from, bytes);
-	return true;
-}
-
-/* Texts one behind the other; where they are becomes their place there. */
-static bool
-share_texts(Maker *maker)
-{
-	char	   *texts;
-	Size		at = 0;
-
-	if (!share(maker, NULL, maker->text_bytes, &maker->hold.copy->texts))
-		return false;
-	texts = dsa_get_address(maker->hold.area, maker->hold.copy->texts);
-	for (int c = 0; c < maker->ncolumns; c++)
-	{
-		GhVector   *vector = &maker->vectors[c];
-
-		for (uint64 row = 0; maker->columns[c].held.value_class == GH_CLASS_TEXT && row < maker->rows; row++)
-		{
-			memcpy(texts + at, (const void *) (uintptr_t) vector->low[row], vector->high[row]);
-			vector->low[row] = at;
-			at += vector->high[row];
-		}
-	}
-	return true;
-}
-
-/* Which entries are on which block, those of one in the order of the index. */
-static bool
-share_order(Maker *maker)
-{
-	GhIndexCopy *copy = maker->hold.copy;
-	Size		nstarts = (Size) maker->copied.nblocks + 1;
-	uint32	   *order;
-	uint32	   *starts;
-	uint32		before = 0;
-
-	if (!share(maker, NULL, maker->rows * sizeof(uint32), &copy->order) ||
-		!share(maker, NULL, nstarts * sizeof(uint32), &copy->starts))
-		return false;
-	order = dsa_get_address(maker->hold.area, copy->order);
-	starts = dsa_get_address(maker->hold.area, copy->starts);
-	memset(starts, 0, nstarts * sizeof(uint32));
-	for (uint64 row = 0; row < maker->rows; row++)
-	{
-		if (row % GH_COPY_BATCH == 0)
-			CHECK_FOR_INTERRUPTS();
-		starts[maker->blocks[row]]++;
-	}
-	for (BlockNumber block = 0; block < maker->copied.nblocks; block++)
-	{
-		uint32		count = starts[block];
-
-		starts[block] = before;
-		before += count;
-	}
-	/* each start moves to its end, which is the next one's start */
-	for (uint64 row = 0; row < maker->rows; row++)
-	{
-		if (row % GH_COPY_BATCH == 0)
-			CHECK_FOR_INTERRUPTS();
-		order[starts[maker->blocks[row]]++] = (uint32) row;
-	}
-	memmove(starts + 1, starts, maker->copied.nblocks * sizeof(uint32));
-	starts[0] = 0;
-	return true;
-}
-
-static bool
-share_entries(Maker *maker)
-{
-	GhIndexCopy *copy = maker->hold.copy;
-	Size		bytes = maker->rows * sizeof(uint64);
-
-	gh_progress_phase(GH_PROGRESS_SHARES, 0);
-	if (!share_texts(maker) || !share_order(maker) ||
-		!share(maker, maker->blocks, maker->rows * sizeof(uint32), &copy->blocks) ||
-		!share(maker, maker->keys, bytes, &copy->keys))
-		return false;
-	for (int c = 0; c < maker->ncolumns; c++)
-	{
-		GhCopyColumn *column = &maker->columns[c];
-		const GhVector *vector = &maker->vectors[c];
-
-		if (!share(maker, vector->low, bytes, &column->low) ||
-			(vector->high != NULL && !share(maker, vector->high, bytes, &column->high)) ||
-			(maker->nulls[c] > 0 && !share(maker, vector->null, maker->rows, &column->null)))
-			return false;
-	}
-	copy->rows = maker->rows;
-	copy->text_bytes = maker->text_bytes;
-	copy->ascending = !maker->descends;
-	copy->nkeys = maker->nkeys;
-	copy->ncolumns = maker->ncolumns;
-	memcpy(copy->columns, maker->columns, sizeof(GhCopyColumn) * maker->ncolumns);
 	return true;
 }
 
@@ -563,13 +437,20 @@ begin(Maker *maker, bool *later)
 	const GhCopied *copied = &maker->copied;
 	GhBlockRuns empty;
 	BlockNumber count;
+	GhCopyFacts in_use;
 
-	if (!gh_copy_begin(maker->index, maker->heap, &maker->copied))
+	/* nobody else makes one: what there is stays, or goes for good */
+	if (gh_shared_copy_look(GH_COPY_OF_INDEX, maker->index, &in_use))
+		maker->in_use.generation = in_use.generation;
+	if (!gh_copy_begin(maker->index, maker->heap, maker->in_use.generation, &maker->copied))
 		return false;
 	maker->bits = palloc0((copied->nblocks / GH_BITS + 1) * sizeof(uint32));
 	count = gh_copy_blocks(maker->index, maker->heap, copied, maker->bits, NULL);
-	count += gh_find_empty(maker->heap, copied->nblocks, maker->bits, &empty);
-	gh_copy_note_empty(maker->index, copied, &empty);
+	if (!copied->maps.in_recovery)
+	{
+		count += gh_find_empty(maker->heap, copied->nblocks, maker->bits, &empty);
+		gh_copy_note_empty(maker->index, copied, &empty);
+	}
 	*later = count < GH_COPY_SHARE(copied->nblocks);
 	return !*later;
 }
@@ -578,16 +459,17 @@ static bool
 fill(Maker *maker, bool *later)
 {
 	bool		filled = begin(maker, later) && gh_leaves_read(maker->index, keep_entry, maker) &&
-		(maker->rows == 0 || make_table(maker)) && share_entries(maker);
+		(maker->rows == 0 || make_table(maker)) && gh_copy_share(maker);
 
 	if (!filled)
 	{
-		gh_copy_end(maker->index);
+		gh_copy_end(&maker->copied);
 		return false;
 	}
 	gh_copy_leave_out(maker->index, &maker->copied, maker->bits);
 	maker->hold.copy->generation = maker->copied.generation;
 	maker->hold.copy->nblocks = maker->copied.nblocks;
+	maker->hold.copy->maps = maker->copied.maps;
 	return true;
 }
 
@@ -595,32 +477,41 @@ fill(Maker *maker, bool *later)
 static bool
 may_make(Maker *maker)
 {
-	BlockNumber nblocks = RelationGetNumberOfBlocks(maker->heap);
+	BlockNumber nblocks;
 
+	/* an unlogged table has no file there */
+	if (RecoveryInProgress() && !RelationNeedsWAL(maker->heap))
+		return false;
+	nblocks = RelationGetNumberOfBlocks(maker->heap);
 	return gh_count_visible_or_empty(maker->heap, nblocks) >= GH_COPY_SHARE(nblocks) && choose_columns(maker);
 }
 
 static void
 give_up(int code, Datum arg)
 {
+	Maker	   *maker = (Maker *) DatumGetPointer(arg);
+
 	(void) code;
-	gh_shared_copy_abandon(&((Maker *) DatumGetPointer(arg))->hold, true);
+	gh_copy_end(&maker->copied);
+	gh_shared_copy_abandon(&maker->hold, true);
 }
 
+/* In the place of the one before, of which whoever has it asks no more but for a moment: it is right for no block then. */
 static void
-publish(GhCopyHold *hold)
+publish(Maker *maker)
 {
-	const GhIndexCopy *copy = hold->copy;
-	const GhCopyFacts facts = {.rows = copy->rows,.generation = copy->generation,.nblocks = copy->nblocks};
+	const GhIndexCopy *copy = maker->hold.copy;
+	const GhCopyFacts facts = {.rows = copy->rows,.generation = copy->generation,.nblocks = copy->nblocks,.maps = copy->maps};
 
-	gh_shared_copy_publish(hold, &facts, false);
+	gh_shared_copy_publish(&maker->hold, &facts, false);
+	gh_copy_end(&maker->in_use);
 }
 
 /* GhIndexCopyMethods.make */
 static bool
-make_copy(Relation index, Relation heap)
+make_copy(Relation index, Relation heap, GhCopyStop stop)
 {
-	uint64		bytes = Max((uint64) RelationGetNumberOfBlocks(index) * BLCKSZ * GH_COPY_TIMES, GH_COPY_BYTES_MIN);
+	uint64		bytes;
 	Maker	   *maker = palloc0(sizeof(Maker));
 	MemoryContext saved;
 	bool		begun;
@@ -629,10 +520,13 @@ make_copy(Relation index, Relation heap)
 
 	maker->index = index;
 	maker->heap = heap;
+	maker->stop = stop;
 	maker->context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash index copy", ALLOCSET_DEFAULT_SIZES);
 	maker->unpacked = AllocSetContextCreate(maker->context, "gpuhash index copy values", ALLOCSET_DEFAULT_SIZES);
 	saved = MemoryContextSwitchTo(maker->context);
-	begun = may_make(maker) && gh_shared_copy_begin(GH_COPY_OF_INDEX, index, bytes, sizeof(GhIndexCopy), &maker->hold);
+	begun = may_make(maker);
+	bytes = begun ? Max((uint64) RelationGetNumberOfBlocks(index) * BLCKSZ * GH_COPY_TIMES, GH_COPY_BYTES_MIN) : 0;
+	begun = begun && gh_shared_copy_begin(GH_COPY_OF_INDEX, index, bytes, sizeof(GhIndexCopy), &maker->hold);
 	MemoryContextSwitchTo(saved);
 	if (!begun)
 	{
@@ -649,7 +543,7 @@ make_copy(Relation index, Relation heap)
 	}
 	PG_END_ENSURE_ERROR_CLEANUP(give_up, PointerGetDatum(maker));
 	if (made)
-		publish(&maker->hold);
+		publish(maker);
 	else
 		gh_shared_copy_abandon(&maker->hold, !later);
 	MemoryContextDelete(maker->context);
@@ -677,7 +571,7 @@ describe_copy(Relation index, GhIndexCopy *copy)
 static BlockNumber
 blocks_of_copy(Relation index, Relation heap, const GhIndexCopy *copy, uint32 *bits, BlockNumber *all_visible)
 {
-	GhCopied	copied = {copy->generation, copy->nblocks};
+	const GhCopied copied = {copy->generation, copy->nblocks, copy->maps};
 
 	return gh_copy_blocks(index, heap, &copied, bits, all_visible);
 }

@@ -55,6 +55,9 @@ typedef struct Place
 	GhBlockRuns empty;			/* blocks that had no rows when the copy was begun */
 } Place;
 
+/* An index has the place of the copy that is in use, and of one that is being made to take its place. */
+#define GH_INDEX_PLACES 2
+
 typedef struct Touched
 {
 	LWLock		lock;			/* guards places; changes and ncopies are written under it */
@@ -66,14 +69,17 @@ typedef struct Touched
 
 static Touched *touched = NULL;
 
-/* What this process knows of some indexes' places, as of a number of changes.  An index is known in one of a few places. */
+/*
+ * What this process knows of some indexes' places, as of a number of changes.  An index is known in one of a few; its name is in
+ * the first of its places, also where it has none.
+ */
 #define GH_KNOWN 16
 #define GH_KNOWN_WAYS 4
 
 typedef struct Known
 {
 	uint64		changes;		/* 0: nothing */
-	Place		place;			/* of no blocks: the index has none */
+	Place		places[GH_INDEX_PLACES];	/* of no blocks: there is none */
 } Known;
 
 static Known known[GH_KNOWN];
@@ -120,12 +126,12 @@ is_of(const Place *place, Relation index)
 		place->tablespace == index->rd_rel->reltablespace && place->database == MyDatabaseId;
 }
 
-/* With the lock. */
+/* The place of the index's copy of that generation.  With the lock. */
 static Place *
-find_place(Relation index)
+find_place(Relation index, uint64 generation)
 {
 	for (int i = 0; i < GH_COPIES_MAX; i++)
-		if (is_of(&touched->places[i], index))
+		if (is_of(&touched->places[i], index) && touched->places[i].generation == generation)
 			return &touched->places[i];
 	return NULL;
 }
@@ -164,6 +170,15 @@ free_place(Place *place)
 	pg_atomic_fetch_add_u64(&touched->changes, 1);
 }
 
+/* Those of the index, but for the copy's of one generation; 0: all.  With the lock, exclusively. */
+static void
+free_places(Relation index, uint64 keep)
+{
+	for (int i = 0; i < GH_COPIES_MAX; i++)
+		if (is_of(&touched->places[i], index) && touched->places[i].generation != keep)
+			free_place(&touched->places[i]);
+}
+
 /* Where it is noted what is known of the index, or is to be: in the place of one that is no longer right, or of any. */
 static Known *
 find_known(Relation index)
@@ -177,7 +192,7 @@ find_known(Relation index)
 	{
 		Known	   *one = &known[(first + way) % GH_KNOWN];
 
-		if (is_of(&one->place, index))
+		if (is_of(&one->places[0], index))
 			return one;
 		if (one->changes != changes)
 			old = one;
@@ -185,29 +200,39 @@ find_known(Relation index)
 	return old != NULL ? old : &known[(first + next++ % GH_KNOWN_WAYS) % GH_KNOWN];
 }
 
-/* The index's place as it is now, or was when this was called; NULL: it has none. */
+/* With the lock. */
+static void
+read_places(Relation index, Known *mine)
+{
+	uint32		n = 0;
+
+	memset(mine->places, 0, sizeof(mine->places));
+	mine->places[0] = (Place)
+	{
+		MyDatabaseId, RelationGetRelid(index), index->rd_rel->reltablespace, gh_relation_number(index)
+	};
+	for (int i = 0; i < GH_COPIES_MAX; i++)
+		if (is_of(&touched->places[i], index))
+		{
+			Assert(n < GH_INDEX_PLACES);
+			mine->places[n++] = touched->places[i];
+		}
+}
+
+/* The index's places, GH_INDEX_PLACES, as they are now, or were when this was called; NULL: it has none. */
 static const Place *
 look_up(Relation index)
 {
 	Known	   *mine = find_known(index);
 
-	if (mine->changes != pg_atomic_read_u64(&touched->changes) || !is_of(&mine->place, index))
+	if (mine->changes != pg_atomic_read_u64(&touched->changes) || !is_of(&mine->places[0], index))
 	{
-		const Place *place;
-
 		LWLockAcquire(&touched->lock, LW_SHARED);
 		mine->changes = pg_atomic_read_u64(&touched->changes);
-		place = find_place(index);
-		if (place != NULL)
-			mine->place = *place;
-		else
-			mine->place = (Place)
-		{
-			MyDatabaseId, RelationGetRelid(index), index->rd_rel->reltablespace, gh_relation_number(index)
-		};
+		read_places(index, mine);
 		LWLockRelease(&touched->lock);
 	}
-	return mine->place.nblocks > 0 ? &mine->place : NULL;
+	return mine->places[0].nblocks > 0 ? mine->places : NULL;
 }
 
 /* Whether a file is new in this transaction: who writes to it need not tell what all others see. */
@@ -221,15 +246,15 @@ is_new(Relation relation)
 static bool
 may_be_copied(Relation index, Relation heap)
 {
-	return touched != NULL && !RecoveryInProgress() && !gh_old_snapshots_end() &&
+	return touched != NULL && !gh_old_snapshots_end() &&
 		index->rd_index->indisvalid && index->rd_indam->aminsert == gh_index_insert &&
 		heap->rd_rel->relam == HEAP_TABLE_AM_OID && heap->rd_rel->relpersistence != RELPERSISTENCE_TEMP &&
 		!is_new(index) && !is_new(heap);
 }
 
-/* Frees the place of the copy that was begun before all others; false: there is none.  With the lock. */
+/* Frees the place of the copy that was begun before all others, but for one; false: there is none.  With the lock. */
 static bool
-free_oldest(void)
+free_oldest(const Place *but)
 {
 	Place	   *oldest = NULL;
 
@@ -237,7 +262,8 @@ free_oldest(void)
 	{
 		Place	   *place = &touched->places[i];
 
-		if (OidIsValid(place->database) && (oldest == NULL || place->generation < oldest->generation))
+		if (OidIsValid(place->database) && place != but &&
+			(oldest == NULL || place->generation < oldest->generation))
 			oldest = place;
 	}
 	if (oldest != NULL)
@@ -245,12 +271,20 @@ free_oldest(void)
 	return oldest != NULL;
 }
 
-/* A free place, and where in words its bits are; NULL: they are too many.  With the lock, exclusively. */
+/*
+ * A free place, and where in words its bits are; NULL: they are too many.  The place that is kept, which may be NULL, goes last, or
+ * at once where both have no room.  With the lock, exclusively.
+ */
 static Place *
-find_room(BlockNumber nblocks, uint32 *first)
+find_room(BlockNumber nblocks, uint32 *first, Place *kept)
 {
 	Place	   *place;
 
+	if (kept != NULL && words_of(kept->nblocks) > GH_TOUCHED_WORDS - words_of(nblocks))
+	{
+		free_place(kept);
+		kept = NULL;
+	}
 	do
 	{
 		place = NULL;
@@ -260,18 +294,38 @@ find_room(BlockNumber nblocks, uint32 *first)
 		*first = find_words(words_of(nblocks));
 		if (place != NULL && *first != GH_TOUCHED_WORDS)
 			return place;
-	} while (free_oldest());
+	} while (free_oldest(kept) || free_oldest(NULL));
 	return NULL;
 }
 
+/* Nobody notes what is replayed: the map's LSNs say what has changed. */
+static bool
+begin_in_recovery(Relation heap, GhCopied *copied)
+{
+	uint32	   *bits;
+
+	copied->nblocks = RelationGetNumberOfBlocks(heap);
+	if (!RelationNeedsWAL(heap) || copied->nblocks == 0 || gh_map_page_of(copied->nblocks - 1) >= GH_COPY_MAPS_MAX)
+		return false;
+	bits = palloc(words_of(copied->nblocks) * sizeof(uint32));
+	(void) gh_map_read_visible(heap, copied->nblocks, bits, copied->maps.lsns);
+	pfree(bits);
+	copied->maps.in_recovery = true;
+	copied->generation = pg_atomic_fetch_add_u64(&touched->changes, 1) + 1;
+	return true;
+}
+
 bool
-gh_copy_begin(Relation index, Relation heap, GhCopied *copied)
+gh_copy_begin(Relation index, Relation heap, uint64 keep, GhCopied *copied)
 {
 	Place	   *place;
 	uint32		first;
 
+	memset(copied, 0, sizeof(*copied));
 	if (!may_be_copied(index, heap))
 		return false;
+	if (RecoveryInProgress())
+		return begin_in_recovery(heap, copied);
 	/* blocks that come later are not the copy's */
 	copied->nblocks = RelationGetNumberOfBlocks(heap);
 	/* copies of others would go, for nothing */
@@ -279,10 +333,8 @@ gh_copy_begin(Relation index, Relation heap, GhCopied *copied)
 		return false;
 	Assert(TransactionIdIsValid(MyProc->xmin));
 	LWLockAcquire(&touched->lock, LW_EXCLUSIVE);
-	place = find_place(index);
-	if (place != NULL)
-		free_place(place);
-	place = copied->nblocks > 0 ? find_room(copied->nblocks, &first) : NULL;
+	free_places(index, keep);
+	place = copied->nblocks > 0 ? find_room(copied->nblocks, &first, find_place(index, keep)) : NULL;
 	if (place != NULL)
 	{
 		for (uint32 word = 0; word < words_of(copied->nblocks); word++)
@@ -308,8 +360,8 @@ gh_copy_note_empty(Relation index, const GhCopied *copied, const GhBlockRuns *ru
 	Place	   *place;
 
 	LWLockAcquire(&touched->lock, LW_EXCLUSIVE);
-	place = find_place(index);
-	if (place != NULL && place->generation == copied->generation)
+	place = find_place(index, copied->generation);
+	if (place != NULL)
 	{
 		place->empty = *runs;
 		/* those who know the place as it was ask again */
@@ -319,16 +371,25 @@ gh_copy_note_empty(Relation index, const GhCopied *copied, const GhBlockRuns *ru
 }
 
 void
-gh_copy_end(Relation index)
+gh_copy_end(const GhCopied *copied)
 {
-	Place	   *place;
+	/* none was begun */
+	if (touched == NULL || copied->generation == 0)
+		return;
+	LWLockAcquire(&touched->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < GH_COPIES_MAX; i++)
+		if (OidIsValid(touched->places[i].database) && touched->places[i].generation == copied->generation)
+			free_place(&touched->places[i]);
+	LWLockRelease(&touched->lock);
+}
 
+void
+gh_copies_end(Relation index)
+{
 	if (touched == NULL)
 		return;
 	LWLockAcquire(&touched->lock, LW_EXCLUSIVE);
-	place = find_place(index);
-	if (place != NULL)
-		free_place(place);
+	free_places(index, 0);
 	LWLockRelease(&touched->lock);
 }
 
@@ -360,13 +421,16 @@ touch(const Place *place, BlockNumber block)
 void
 gh_touch_inserted(Relation index, BlockNumber block)
 {
-	const Place *place;
+	const Place *places;
 
 	if (!any_copies() || gh_fault_leaves_out(GH_FAULT_POINT_INDEX_INSERTED))
 		return;
-	place = look_up(index);
-	if (place != NULL && block < place->nblocks)
-		touch(place, block);
+	places = look_up(index);
+	if (places == NULL)
+		return;
+	for (int i = 0; i < GH_INDEX_PLACES; i++)
+		if (block < places[i].nblocks)
+			touch(&places[i], block);
 }
 
 /* Of such a block the copy has no entries, so that it is wrong only once one is made. */
@@ -383,20 +447,35 @@ was_empty(const Place *place, BlockNumber block)
 void
 gh_copy_leave_out(Relation index, const GhCopied *copied, const uint32 *bits)
 {
-	const Place *place = look_up(index);
+	const Place *places = look_up(index);
 
-	if (place == NULL || place->generation != copied->generation)
-		return;
-	for (BlockNumber block = 0; block < copied->nblocks; block++)
-		if ((bits[block / GH_BITS] >> block % GH_BITS & 1) == 0 && !was_empty(place, block))
-			touch(place, block);
+	for (int i = 0; places != NULL && i < GH_INDEX_PLACES; i++)
+		for (BlockNumber block = 0; places[i].generation == copied->generation && block < copied->nblocks; block++)
+			if ((bits[block / GH_BITS] >> block % GH_BITS & 1) == 0 && !was_empty(&places[i], block))
+				touch(&places[i], block);
+}
+
+/* Blocks that the visibility map does not have as all-visible, and that had rows when the copy was begun. */
+static void
+touch_removed(Relation heap, const Place *place, GhMapPage *map)
+{
+	for (BlockNumber start = 0, end; start < place->nblocks; start = end)
+	{
+		CHECK_FOR_INTERRUPTS();
+		end = Min(place->nblocks, (gh_map_page_of(start) + 1) * GH_MAP_BLOCKS);
+		gh_map_read(heap, gh_map_page_of(start), map);
+		for (BlockNumber block = gh_map_next_unmarked(map, start, end); block < end;
+			 block = gh_map_next_unmarked(map, block + 1, end))
+			if (!was_empty(place, block))
+				touch(place, block);
+	}
 }
 
 void
 gh_touch_removed(Relation index)
 {
 	const Place *found;
-	Place		place;
+	Place		places[GH_INDEX_PLACES];
 	Relation	heap;
 	GhMapPage  *map;
 
@@ -405,20 +484,12 @@ gh_touch_removed(Relation index)
 	found = look_up(index);
 	if (found == NULL)
 		return;
-	place = *found;
+	memcpy(places, found, sizeof(places));
 	/* locked by whoever vacuums */
 	heap = table_open(IndexGetRelation(RelationGetRelid(index), false), NoLock);
 	map = palloc(sizeof(GhMapPage));
-	for (BlockNumber start = 0, end; start < place.nblocks; start = end)
-	{
-		CHECK_FOR_INTERRUPTS();
-		end = Min(place.nblocks, (gh_map_page_of(start) + 1) * GH_MAP_BLOCKS);
-		gh_map_read(heap, gh_map_page_of(start), map);
-		for (BlockNumber block = gh_map_next_unmarked(map, start, end); block < end;
-			 block = gh_map_next_unmarked(map, block + 1, end))
-			if (!was_empty(&place, block))
-				touch(&place, block);
-	}
+	for (int i = 0; i < GH_INDEX_PLACES; i++)
+		touch_removed(heap, &places[i], map);
 	pfree(map);
 	table_close(heap, NoLock);
 	/* before VACUUM lets anybody use the rows' places again */
@@ -435,14 +506,57 @@ read_touched(Relation index, const GhCopied *copied, uint32 *bits, GhBlockRuns *
 	bool		same;
 
 	LWLockAcquire(&touched->lock, LW_SHARED);
-	place = find_place(index);
-	same = place != NULL && place->generation == copied->generation;
+	place = find_place(index, copied->generation);
+	same = place != NULL;
 	for (uint32 word = 0; same && word < words_of(copied->nblocks); word++)
 		bits[word] = pg_atomic_read_u32(&touched->words[place->first + word]);
 	if (same)
 		*empty = place->empty;
 	LWLockRelease(&touched->lock);
 	return same;
+}
+
+/* Those of the map's pages that have another LSN than when the copy was begun, or none, are left out. */
+static void
+leave_out_changed(const GhCopied *copied, const XLogRecPtr *lsns, uint32 *bits)
+{
+	for (BlockNumber block = 0; block < copied->nblocks; block += GH_BITS)
+	{
+		XLogRecPtr	lsn = lsns[gh_map_page_of(block)];
+
+		if (lsn == InvalidXLogRecPtr || lsn != copied->maps.lsns[gh_map_page_of(block)])
+			bits[block / GH_BITS] = 0;
+	}
+}
+
+/* gh_copy_blocks of a copy that was made in recovery: it ends with it. */
+static BlockNumber
+blocks_in_recovery(Relation index, Relation heap, const GhCopied *copied, uint32 *bits, BlockNumber *all_visible)
+{
+	BlockNumber nblocks = Max(copied->nblocks, RelationGetNumberOfBlocks(heap));
+	uint32	   *map = palloc0(words_of(nblocks) * sizeof(uint32));
+	XLogRecPtr *lsns = palloc0((gh_map_page_of(nblocks) + 1) * sizeof(XLogRecPtr));
+	BlockNumber visible = 0;
+	BlockNumber count = 0;
+
+	memset(bits, 0, words_of(copied->nblocks) * sizeof(uint32));
+	if (RecoveryInProgress() && index->rd_index->indisvalid)
+	{
+		visible = gh_map_read_visible(heap, nblocks, map, lsns);
+		memcpy(bits, map, words_of(copied->nblocks) * sizeof(uint32));
+		if (copied->nblocks % GH_BITS != 0)
+			bits[copied->nblocks / GH_BITS] &= ((uint32) 1 << copied->nblocks % GH_BITS) - 1;
+		if (!gh_fault_leaves_out(GH_FAULT_POINT_INDEX_LSN))
+			leave_out_changed(copied, lsns, bits);
+		(void) gh_fault_pass(GH_FAULT_POINT_INDEX_ASKED);
+	}
+	for (uint32 word = 0; word < words_of(copied->nblocks); word++)
+		count += pg_popcount32(bits[word]);
+	pfree(lsns);
+	pfree(map);
+	if (all_visible != NULL)
+		*all_visible = visible;
+	return count;
 }
 
 BlockNumber
@@ -458,16 +572,22 @@ gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bi
 	BlockNumber visible = 0;
 	bool		same = touched != NULL && !RecoveryInProgress() && index->rd_index->indisvalid;
 
+	if (copied->maps.in_recovery)
+	{
+		pfree(touches);
+		pfree(map);
+		return blocks_in_recovery(index, heap, copied, bits, all_visible);
+	}
 	/* a fault: the other order, which is wrong */
 	if (same && gh_fault_leaves_out(GH_FAULT_POINT_INDEX_ORDER))
 	{
 		same = read_touched(index, copied, touches, &empty);
 		pg_usleep(30000);
-		visible = gh_map_read_visible(heap, nblocks, map);
+		visible = gh_map_read_visible(heap, nblocks, map, NULL);
 	}
 	else if (same)
 	{
-		visible = gh_map_read_visible(heap, nblocks, map);
+		visible = gh_map_read_visible(heap, nblocks, map, NULL);
 		(void) gh_fault_pass(GH_FAULT_POINT_INDEX_ASKED);
 		/* what was touched before the map had a block as all-visible is seen now */
 		pg_memory_barrier();

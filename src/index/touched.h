@@ -10,11 +10,14 @@
 #include "storage/block.h"
 #include "utils/rel.h"
 
+#include "store/shared_copies.h"
+
 /* A copy that was begun. */
 typedef struct GhCopied
 {
 	uint64		generation;		/* no two copies have the same */
 	BlockNumber nblocks;		/* of the table, at the begin */
+	GhCopyMaps	maps;
 } GhCopied;
 
 /* Some blocks of a table, in the order of their numbers. */
@@ -39,11 +42,15 @@ extern void gh_touched_init(void);
  * Of whoever copies: from now on it is noted what changes.  Read the leaf pages after it, with a snapshot that
  * is held from before this until the last of them is read: so long no page of the index that was deleted is used
  * for something else.  Whoever does not come to the end calls gh_copy_end.  False: there can be no copy of this
- * index, or its table has too many blocks.  One of it that was begun before is right for no block any more; nor,
- * where there is no room, are those of other indexes that were begun before all others.
+ * index, or its table has too many blocks.  Those of it that were begun before are right for no block any more, but for the one of
+ * the generation `keep`, as far as there is room for both; nor, where there is no room, are those of other indexes that were begun
+ * before all others.  One process at a time does that for an index (../store/shared_copies.h).
  */
-extern bool gh_copy_begin(Relation index, Relation heap, GhCopied *copied);
-extern void gh_copy_end(Relation index);
+extern bool gh_copy_begin(Relation index, Relation heap, uint64 keep, GhCopied *copied);
+/* From now on that one, or none where its generation is 0, is right for no block. */
+extern void gh_copy_end(const GhCopied *copied);
+/* All of the index are right for no block any more. */
+extern void gh_copies_end(Relation index);
 /*
  * Sets in bits, of which there are copied->nblocks, those of blocks that the copy is right for: its
  * entries on such a block are the rows of the block that any snapshot sees that the caller has had

@@ -36,9 +36,6 @@
 #include "service/faults.h"
 #include "service/placement.h"
 
-/* It is made again when so many blocks are all-visible, and only not right any more. */
-#define GH_STALE_SHARE(nblocks) ((nblocks) / 10)
-#define GH_MUCH_CHANGED "too many blocks have changed, or are not all-visible"
 /* Entries of a copy that are gone through without a look at interrupts. */
 #define GH_PASS_ROWS 65536
 
@@ -189,9 +186,9 @@ make_copy(Reader *reader)
 	if (!gh_shared_copy_is_due(GH_COPY_OF_INDEX, reader->index))
 		return declines(reader, "there is none, and it is being made, or could not be made before");
 	if (!would_do(reader))
-		return declines(reader, "it has not what is read");
+		return declines(reader, GH_COPY_LACKS_COLUMNS);
 	INSTR_TIME_SET_CURRENT(start);
-	if (!gh_index_copy_methods()->make(reader->index, reader->pages->relation) || !open_copy(reader))
+	if (!gh_index_copy_methods()->make(reader->index, reader->pages->relation, NULL) || !open_copy(reader))
 		return declines(reader, "none could be made: too few pages are all-visible, or there is no room");
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
@@ -215,15 +212,10 @@ find_copy(Reader *reader)
 	if (made && !make_copy(reader))
 		return false;
 	find_blocks(reader);
-	if (!made && (reader->blocks.stale > GH_STALE_SHARE(nblocks) || reader->blocks.right == 0) && gh_shared_copy_is_due(GH_COPY_OF_INDEX, reader->index))
-	{
-		/* the one that there was, where no other can be made now */
-		if (!make_copy(reader) && !open_copy(reader))
-			return false;
-		find_blocks(reader);
-	}
+	if (!made)
+		gh_copy_make_again(reader->index, &reader->blocks);
 	if (nblocks - reader->blocks.right > GH_COPY_HEAP_MAX(nblocks, participants(reader)))
-		return declines(reader, GH_MUCH_CHANGED);
+		return declines(reader, GH_COPY_MUCH_CHANGED);
 	return reader->copy->root != 0 || declines(reader, "it is empty");
 }
 
@@ -234,7 +226,7 @@ count_entries(Reader *reader)
 	reader->stale_rows = gh_copy_stale_rows(reader->hold, &reader->blocks);
 	reader->copy_rows = reader->copy->rows - reader->stale_rows;
 	return reader->stale_rows <= GH_COPY_HEAP_MAX(reader->copy->rows, participants(reader)) ||
-		declines(reader, GH_MUCH_CHANGED);
+		declines(reader, GH_COPY_MUCH_CHANGED);
 }
 
 /* ------------------------------------------------------------------ heap rows */
@@ -603,11 +595,11 @@ use_copy(GhJoinState *js, MemoryContext context)
 	reader.memory = MemoryContextMemAllocated(context, true);
 	/* an insert whose place the visibility map does not tell yet looks for it in the index */
 	PredicateLockRelation(reader.index, js->css.ss.ps.state->es_snapshot);
-	used = (reader.pages->nblocks >= GH_COPY_BLOCKS_MIN || declines(&reader, "the table is small")) && find_copy(&reader) &&
-		(map_columns(&reader) || declines(&reader, "it has not what is read"));
+	used = (reader.pages->nblocks >= GH_COPY_BLOCKS_MIN || declines(&reader, GH_COPY_SMALL_TABLE)) && find_copy(&reader) &&
+		(map_columns(&reader) || declines(&reader, GH_COPY_LACKS_COLUMNS));
 	index_close(reader.index, NoLock);
 	used = used && count_entries(&reader) && ((read_heap(&reader) && make_tables(&reader)) ||
-											  declines(&reader, "rows of blocks that have changed do not fit in memory"));
+											  declines(&reader, GH_COPY_ROWS_DO_NOT_FIT));
 	gh_pages_end(&pages);
 	table_endscan(scan);
 	gh_child_stop(reader.scan, 0);

@@ -20,6 +20,7 @@
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
 #include "storage/bufmgr.h"
+#include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
@@ -51,9 +52,8 @@ gh_index_has_value(const IndexOptInfo *index, const Var *var)
 		gh_class_of_type(var->vartype) != 0 && !gh_is_open_numeric(var->vartype, var->vartypmod);
 }
 
-/* Whether all that is read of the relation is in the index. */
-static bool
-has_columns(const IndexOptInfo *index, const RelOptInfo *rel)
+bool
+gh_index_has_target(const IndexOptInfo *index, const RelOptInfo *rel)
 {
 	ListCell   *lc;
 
@@ -127,7 +127,7 @@ gh_inner_index(const GhJoinStep *step, const RelOptInfo *outerrel, const Path *i
 		const IndexOptInfo *index = lfirst_node(IndexOptInfo, lc);
 
 		if (index->relam == method && !index->hypothetical && index->indpred == NIL &&
-			has_keys(index, step, outerrel->relids) && has_columns(index, inner->parent))
+			has_keys(index, step, outerrel->relids) && gh_index_has_target(index, inner->parent))
 			return index->indexoid;
 	}
 	return InvalidOid;
@@ -186,6 +186,9 @@ right_share(PlannerInfo *root, const RelOptInfo *rel, Oid index_oid)
 	{
 		gh_copy_ask_blocks(index, heap, &copy, nblocks, &blocks);
 		share = (double) blocks.right / nblocks;
+		/* what is planned now may do without a copy that is right for few blocks, and so would all that comes later */
+		if (pg_class_aclcheck(RelationGetRelid(heap), GetUserId(), ACL_SELECT) == ACLCHECK_OK)
+			gh_copy_make_again(index, &blocks);
 		pfree(blocks.bits);
 	}
 	index_close(index, NoLock);
@@ -219,14 +222,19 @@ gh_index_copied_share(PlannerInfo *root, RelOptInfo *rel, Oid index)
 	return note->copied_share;
 }
 
+bool
+gh_copy_rows_fit(const RelOptInfo *rel, double share)
+{
+	return (1 - share) * rel->tuples * (rel->reltarget->width + GH_STALE_ROW_BYTES) <= get_hash_memory_limit();
+}
+
 static double
 copied_share(PlannerInfo *root, const Path *join, Oid index)
 {
 	const Path *inner = lsecond(((const CustomPath *) join)->custom_paths);
 	double		share = gh_index_copied_share(root, inner->parent, index);
-	double		bytes = (1 - share) * inner->parent->tuples * (inner->pathtarget->width + GH_STALE_ROW_BYTES);
 
-	return 1 - share <= GH_COPY_HEAP_MAX(1.0, join->parallel_workers + 1) && bytes <= get_hash_memory_limit() ? share : 0;
+	return 1 - share <= GH_COPY_HEAP_MAX(1.0, join->parallel_workers + 1) && gh_copy_rows_fit(inner->parent, share) ? share : 0;
 }
 
 static Oid

@@ -31,6 +31,10 @@ extern double gh_device_copied_share(PlannerInfo *root, const GhJoinStep *step, 
 extern double gh_index_copied_share(PlannerInfo *root, RelOptInfo *rel, Oid index);
 /* Whether there is a copy of it, in less time. */
 extern bool gh_index_is_copied(Oid index);
+/* Whether memory holds the rows of the blocks that a copy is not right for, which is right for that share. */
+extern bool gh_copy_rows_fit(const RelOptInfo *rel, double share);
+/* Whether the index has all that is read of the relation, which has no conditions. */
+extern bool gh_index_has_target(const IndexOptInfo *index, const RelOptInfo *rel);
 /* Whether a copy of the index has that column's values; any expression may be asked about. */
 extern bool gh_index_has_value(const IndexOptInfo *index, const Var *var);
 /* What it costs, in cpu_operator_cost, to have a part of a copy mapped that so many look-ups see, of so many bytes. */

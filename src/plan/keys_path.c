@@ -31,7 +31,9 @@
 #include "plan/index_side.h"
 #include "plan/keys_path.h"
 #include "plan/planning.h"
+#include "plan/why.h"
 #include "service/service.h"
+#include "store/index_copies.h"
 
 /* Of cpu_operator_cost: to sort a key, and to find it in the copy. */
 #define GH_FOUND_COST 10.0
@@ -211,12 +213,18 @@ consider_keys(PlannerInfo *root, RelOptInfo *rel)
 			continue;
 		nkeys = count_keys(lsecond(((ScalarArrayOpExpr *) condition->clause)->args));
 		if (nkeys >= 0 && nkeys < GH_KEYS_MIN && !gh_force_offload)
+		{
+			gh_why_copy(root, rel->relids, index->indexoid, GH_COPY_FEW_KEYS);
 			return;
+		}
 		/* of a parameter, the copy's blocks are asked for where it is known */
 		share = nkeys < 0 ? gh_index_is_copied(index->indexoid) : gh_index_copied_share(root, rel, index->indexoid);
 		if (share == 0 ||
 			(nkeys >= 0 && !gh_keys_pay(nkeys, rel->tuples, count_others(index, rel), (1 - share) * rel->pages)))
+		{
+			gh_why_copy(root, rel->relids, index->indexoid, gh_index_is_copied(index->indexoid) ? GH_COPY_FEW_FOR_COPY : GH_COPY_IS_NOT_THERE);
 			continue;
+		}
 		add_keys_path(root, rel, index, condition, nkeys, share);
 		return;
 	}

@@ -15,13 +15,16 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/planner.h"
 #include "tcop/tcopprot.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/ruleutils.h"
 
 #include "compat.h"
 #include "gpuhash.h"
+#include "plan/chain.h"
 #include "plan/planning.h"
 #include "plan/why.h"
+#include "plan/why_copy.h"
 
 /* The cheapest of our paths that were made for it. */
 typedef struct Offer
@@ -36,6 +39,7 @@ typedef struct Reason
 	PlannerInfo *root;
 	Relids		relids;			/* of a scan or a join; NULL: the grouping; or GH_WHY_DISTINCT */
 	const char *why;			/* NULL: nobody declined it */
+	const char *copy;			/* of a scan: an index, and why its copy is not used; NULL: there is none, or it is */
 	Offer		whole;			/* of paths by themselves, */
 	Offer		partial;		/* and as parts of a parallel plan */
 } Reason;
@@ -47,6 +51,7 @@ typedef struct Line
 	MemoryContext planning;		/* which the run is in */
 	char	   *text;
 	char	   *costs;			/* behind it, or empty */
+	bool		of_copy;		/* it is about the copy of an index */
 } Line;
 
 bool		gh_collects_why = false;
@@ -96,6 +101,18 @@ gh_add_reason(PlannerInfo *root, Relids relids, const char *why)
 
 	/* a join is asked about both ways round: the last answer counts */
 	reason_of(root, relids)->why = pstrdup(why);
+	MemoryContextSwitchTo(saved);
+}
+
+/* Of several indexes the first one's counts. */
+void
+gh_add_copy_reason(PlannerInfo *root, Relids relids, Oid index, const char *why)
+{
+	MemoryContext saved = MemoryContextSwitchTo(context);
+	Reason	   *reason = reason_of(root, relids);
+
+	if (reason->copy == NULL)
+		reason->copy = psprintf("%s: %s", get_rel_name(index), why);
 	MemoryContextSwitchTo(saved);
 }
 
@@ -164,7 +181,7 @@ has_line(List *list, const Line *line)
 	{
 		const Line *other = lfirst(lc);
 
-		if (strcmp(line->text, other->text) == 0 && strcmp(line->costs, other->costs) == 0)
+		if (line->of_copy == other->of_copy && strcmp(line->text, other->text) == 0 && strcmp(line->costs, other->costs) == 0)
 			return true;
 	}
 	return false;
@@ -193,6 +210,30 @@ compare_costs(const Reason *reason, const Path *path, StringInfo text, StringInf
 	appendStringInfoChar(costs, ')');
 }
 
+static void
+append_line(PlannerInfo *root, char *text, char *costs, bool of_copy)
+{
+	Line	   *line = palloc(sizeof(Line));
+
+	line->run = root->glob;
+	line->planning = GetMemoryChunkContext(root->glob);
+	line->text = text;
+	line->costs = costs;
+	line->of_copy = of_copy;
+	lines = lappend(lines, line);
+}
+
+/* why: an index, and why its copy is not used; NULL: nothing is to be said. */
+static void
+add_copy_line(PlannerInfo *root, const char *why)
+{
+	MemoryContext saved = MemoryContextSwitchTo(context);
+
+	if (why != NULL)
+		append_line(root, pstrdup(why), "", true);
+	MemoryContextSwitchTo(saved);
+}
+
 /* Of a path that is PostgreSQL's, for these relations, the grouping, NULL, or GH_WHY_DISTINCT. */
 static void
 add_line(PlannerInfo *root, const Path *path, Relids relids, const char *what)
@@ -201,7 +242,6 @@ add_line(PlannerInfo *root, const Path *path, Relids relids, const char *what)
 	Reason	   *reason = find_reason(root, relids);
 	StringInfoData text;
 	StringInfoData costs;
-	Line	   *line = palloc(sizeof(Line));
 	int			rti = -1;
 	const char *separator = " of ";
 
@@ -221,11 +261,7 @@ add_line(PlannerInfo *root, const Path *path, Relids relids, const char *what)
 		appendStringInfoString(&text, reason->why);
 	else
 		compare_costs(reason, path, &text, &costs);
-	line->run = root->glob;
-	line->planning = GetMemoryChunkContext(root->glob);
-	line->text = text.data;
-	line->costs = costs.data;
-	lines = lappend(lines, line);
+	append_line(root, text.data, costs.data, false);
 	MemoryContextSwitchTo(saved);
 }
 
@@ -235,6 +271,10 @@ static void walk_path(PlannerInfo *root, Path *path);
 static void
 walk_scan(PlannerInfo *root, Path *scan)
 {
+	const Reason *reason = find_reason(root, scan->parent->relids);
+
+	if (reason != NULL)
+		add_copy_line(root, reason->copy);
 	if (scan->pathtype == T_SeqScan && scan->parent->baserestrictinfo != NIL)
 		add_line(root, scan, scan->parent->relids, "Scan");
 }
@@ -253,15 +293,21 @@ walk_groups(PlannerInfo *root, Path *path, Path *subpath)
 	walk_path(root, subpath);
 }
 
-/* What a node of ours has below it; scans it reads by itself. */
+/* A node of ours, and what it has below it; scans it reads by itself.  A join returns its rows but to our other nodes. */
 static void
-walk_inputs(PlannerInfo *root, List *paths)
+walk_ours(PlannerInfo *root, CustomPath *path, bool returns_rows)
 {
 	ListCell   *lc;
 
-	foreach(lc, paths)
+	if (!gh_is_join_path(&path->path))
+		returns_rows = false;
+	else
+		add_copy_line(root, gh_why_no_copy_of_ours(root, &path->path, returns_rows));
+	foreach(lc, path->custom_paths)
 	{
-		if (!IsA(lfirst(lc), Path))
+		if (IsA(lfirst(lc), CustomPath))
+			walk_ours(root, lfirst(lc), returns_rows);
+		else if (!IsA(lfirst(lc), Path))
 			walk_path(root, lfirst(lc));
 	}
 }
@@ -279,6 +325,7 @@ static void
 walk_join(PlannerInfo *root, JoinPath *join)
 {
 	add_line(root, &join->path, join->path.parent->relids, "Join");
+	add_copy_line(root, gh_why_no_copy(root, join));
 	walk_path(root, join->outerjoinpath);
 	walk_path(root, join->innerjoinpath);
 }
@@ -290,6 +337,8 @@ walk_path(PlannerInfo *root, Path *path)
 	switch (nodeTag(path))
 	{
 		case T_Path:
+		case T_IndexPath:
+		case T_BitmapHeapPath:
 			walk_scan(root, path);
 			break;
 		case T_NestPath:
@@ -310,7 +359,7 @@ walk_path(PlannerInfo *root, Path *path)
 			walk_path(root, ((GroupPath *) path)->subpath);
 			break;
 		case T_CustomPath:
-			walk_inputs(root, ((CustomPath *) path)->custom_paths);
+			walk_ours(root, (CustomPath *) path, true);
 			break;
 		case T_AppendPath:
 			walk_paths(root, ((AppendPath *) path)->subpaths);
@@ -435,8 +484,9 @@ gh_why_end(List *before, List *taken)
 
 /* ---------------------------------------------------------------- EXPLAIN */
 
-static void
-show_lines(ExplainState *es)
+/* Of text, a line of its own for each; of other formats, what is to be in a list. */
+static List *
+show_lines_of(const char *label, bool of_copy, ExplainState *es)
 {
 	List	   *texts = NIL;
 	ListCell   *lc;
@@ -446,15 +496,29 @@ show_lines(ExplainState *es)
 		const Line *line = lfirst(lc);
 		char	   *text = psprintf("%s%s", line->text, es->costs ? line->costs : "");
 
+		if (line->of_copy != of_copy)
+			continue;
 		if (es->format == EXPLAIN_FORMAT_TEXT)
-			ExplainPropertyText("Not Offloaded", text, es);
+			ExplainPropertyText(label, text, es);
 		else
 			texts = lappend(texts, text);
 	}
-	if (texts == NIL)
+	return texts;
+}
+
+static void
+show_lines(ExplainState *es)
+{
+	List	   *texts = show_lines_of("Not Offloaded", false, es);
+	List	   *of_copies = show_lines_of("Without Copy", true, es);
+
+	if (texts == NIL && of_copies == NIL)
 		return;
 	ExplainOpenGroup("gpuhash", NULL, true, es);
-	ExplainPropertyList("Not Offloaded", texts, es);
+	if (texts != NIL)
+		ExplainPropertyList("Not Offloaded", texts, es);
+	if (of_copies != NIL)
+		ExplainPropertyList("Without Copy", of_copies, es);
 	ExplainCloseGroup("gpuhash", NULL, true, es);
 }
 

@@ -14,6 +14,7 @@ extern bool gh_collects_why;
 
 extern void gh_add_reason(PlannerInfo *root, Relids relids, const char *why);
 extern void gh_add_offer(PlannerInfo *root, Relids relids, const char *node, Cost startup, Cost total, bool partial);
+extern void gh_add_copy_reason(PlannerInfo *root, Relids relids, Oid index, const char *why);
 extern const char *gh_name_expression(PlannerInfo *root, const char *why, Node *expr);
 extern List *gh_why_begin(void);
 extern List *gh_why_take_lines(const PlannedStmt *plan);
@@ -37,6 +38,14 @@ gh_why_cost(PlannerInfo *root, Relids relids, const char *node, Cost startup, Co
 {
 	if (gh_collects_why)
 		gh_add_offer(root, relids, node, startup, total, partial);
+}
+
+/* Notes why a scan of the relation does not look keys up in the copy of that index, which would fit. */
+static inline void
+gh_why_copy(PlannerInfo *root, Relids relids, Oid index, const char *why)
+{
+	if (gh_collects_why)
+		gh_add_copy_reason(root, relids, index, why);
 }
 
 /* What it is sure to cost at the least, where that is too much. */

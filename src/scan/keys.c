@@ -212,7 +212,7 @@ why_not_copy(GhKeysNode *node)
 	if (IsolationIsSerializable())
 		return "the transaction is serializable";
 	if (node->nkeys == 0 || (node->nkeys < GH_KEYS_MIN && !gh_force_offload))
-		return "there are few keys";
+		return GH_COPY_FEW_KEYS;
 	index = index_open(linitial_oid(list_nth(cscan->custom_private, GH_KEYS_INDEX)), AccessShareLock);
 	why = gh_keys_open_copy(node, index);
 	index_close(index, NoLock);

@@ -15,8 +15,6 @@
 #include "plan/keys_path.h"
 #include "scan/keys.h"
 
-#define GH_FEW_FOR_COPY "there are few keys for so large a copy, or so many blocks that have changed"
-
 /* Entries of a line of memory, and those that are gone through line by line. */
 #define GH_LINE_ENTRIES 8
 #define GH_NEAR_ENTRIES 512
@@ -158,18 +156,19 @@ gh_keys_open_copy(GhKeysNode *node, Relation index)
 
 	/* to attach it takes longer than to look up few keys */
 	if (!gh_index_copy_look(index, &seen, &place))
-		return "there is none";
+		return GH_COPY_IS_NOT_THERE;
 	if (!gh_keys_pay(node->nkeys, seen.rows, 0, 0))
-		return GH_FEW_FOR_COPY;
+		return GH_COPY_FEW_FOR_COPY;
 	if (!gh_shared_copy_open(GH_COPY_OF_INDEX, index, &node->hold))
-		return "there is none";
+		return GH_COPY_IS_NOT_THERE;
 	if (!map_columns(node))
-		return "it has not what is read";
+		return GH_COPY_LACKS_COLUMNS;
 	arrange_keys(node);
 	gh_keys_begin_scan(node);
 	gh_copy_ask_blocks(index, heap, node->hold.copy, node->pages.nblocks, &node->blocks);
+	gh_copy_make_again(index, &node->blocks);
 	return gh_keys_pay(node->nkeys, node->hold.copy->rows, node->nothers, node->pages.nblocks - node->blocks.right) ?
-		NULL : GH_FEW_FOR_COPY;
+		NULL : GH_COPY_FEW_FOR_COPY;
 }
 
 /* The rows come from the first key's on. */

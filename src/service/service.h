@@ -50,6 +50,7 @@ typedef enum GhWait
 	GH_WAIT_WORKER,				/* the worker, for requests */
 	GH_WAIT_RELOAD,				/* who loads pages again: for devices, for loads, for buffers */
 	GH_WAIT_MEMORY,				/* memory of a device that its worker is about to free */
+	GH_WAIT_COPY,				/* somebody else, who makes the copy of an index */
 	GH_WAITS
 } GhWait;
 

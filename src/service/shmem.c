@@ -43,7 +43,7 @@
 #define GH_DEVICES_AUTO "auto"
 
 /* Callers of gh_service_add_memory. */
-#define GH_MEMORIES_MAX 6
+#define GH_MEMORIES_MAX 8
 
 GhService  *gh_service = NULL;
 
@@ -605,7 +605,7 @@ gh_wait_event(GhWait wait)
 {
 #if GH_HAVE_NAMED_WAIT_EVENTS
 	static const char *const names[GH_WAITS] = {
-		"GpuhashRequest", "GpuhashBuffer", "GpuhashWorker", "GpuhashReload", "GpuhashMemory"
+		"GpuhashRequest", "GpuhashBuffer", "GpuhashWorker", "GpuhashReload", "GpuhashMemory", "GpuhashCopy"
 	};
 	static uint32 events[GH_WAITS];
 

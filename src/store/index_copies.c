@@ -7,6 +7,7 @@
 
 #include "heap/pages.h"
 #include "store/index_copies.h"
+#include "store/index_wanted.h"
 
 static const GhIndexCopyMethods *methods = NULL;
 
@@ -32,6 +33,7 @@ gh_index_copy_look(Relation index, GhIndexCopy *copy, int *place)
 	copy->rows = facts.rows;
 	copy->generation = facts.generation;
 	copy->nblocks = facts.nblocks;
+	copy->maps = facts.maps;
 	*place = facts.place;
 	return true;
 }
@@ -52,6 +54,17 @@ gh_copy_ask_blocks(Relation index, Relation heap, const GhIndexCopy *copy, Block
 			blocks->bits[block / GH_COPY_BITS] &= ~((uint32) 1 << block % GH_COPY_BITS);
 			blocks->right--;
 		}
+}
+
+/* Of the table's blocks, that are all-visible, and that the copy is only not right for any more. */
+#define GH_STALE_SHARE(nblocks) ((nblocks) / 10)
+
+void
+gh_copy_make_again(Relation index, const GhCopyBlocks *blocks)
+{
+	if ((blocks->stale > GH_STALE_SHARE(blocks->nblocks) || blocks->right == 0) &&
+		gh_shared_copy_is_due(GH_COPY_OF_INDEX, index))
+		gh_index_want(RelationGetRelid(index));
 }
 
 uint32

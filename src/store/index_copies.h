@@ -37,6 +37,16 @@
 #define GH_APART_ROWS GH_WITH_FAULT_POINTS(1000, 7500000)
 #define GH_APART_OUTER GH_WITH_FAULT_POINTS(0.0, 0.3)
 
+/* Why a copy is not used, for EXPLAIN. */
+#define GH_COPY_IS_NOT_THERE "there is none"
+#define GH_COPY_LACKS_COLUMNS "it has not what is read"
+#define GH_COPY_SMALL_TABLE "the table is small"
+#define GH_COPY_MUCH_CHANGED "too many blocks have changed, or are not all-visible"
+#define GH_COPY_ROWS_DO_NOT_FIT "rows of blocks that have changed do not fit in memory"
+#define GH_COPY_NOT_GROUPED "the rows of the join are not grouped by gpuhash"
+#define GH_COPY_FEW_KEYS "there are few keys"
+#define GH_COPY_FEW_FOR_COPY "there are few keys for so large a copy, or so many blocks that have changed"
+
 /* A column of the index. */
 typedef struct GhCopyColumn
 {
@@ -56,6 +66,7 @@ typedef struct GhIndexCopy
 {
 	uint64		generation;		/* GhCopied of index/touched.h */
 	BlockNumber nblocks;
+	GhCopyMaps	maps;
 	uint64		rows;			/* entries that have a key */
 	int			nkeys;			/* columns that make up the key: the first ones */
 	int			ncolumns;
@@ -71,11 +82,17 @@ typedef struct GhIndexCopy
 	bool		ascending;		/* no entry's key, as a number with a sign, is less than that of the one before */
 } GhIndexCopy;
 
+/* Whether it is to be given up; called once in some thousand entries. */
+typedef bool (*GhCopyStop) (Relation index, Relation heap);
+
 /* What the room of the access method does for those who use copies. */
 typedef struct GhIndexCopyMethods
 {
-	/* Makes the copy of an index and publishes it; false: there is none.  A snapshot is active. */
-	bool		(*make) (Relation index, Relation heap);
+	/*
+	 * Makes a copy of an index and publishes it; the one that there is stays in use meanwhile.  False: it is not made, or was given
+	 * up, as stop says, which may be NULL.  A snapshot is active.
+	 */
+	bool		(*make) (Relation index, Relation heap, GhCopyStop stop);
 	/* What columns a copy of the index has, or would have: those of *copy alone are set; false: there is none. */
 	bool		(*describe) (Relation index, GhIndexCopy *copy);
 	/*
@@ -101,13 +118,15 @@ typedef struct GhCopyBlocks
 extern void gh_index_copies_register(const GhIndexCopyMethods *methods);
 extern const GhIndexCopyMethods *gh_index_copy_methods(void);
 /*
- * Sets rows, generation and number of blocks of the one that there is, which is not attached, and its place in the list;
+ * Sets rows, generation, number of blocks and maps of the one that there is, which is not attached, and its place in the list;
  * false: there is none.
  */
 extern bool gh_index_copy_look(Relation index, GhIndexCopy *copy, int *place);
 /* Asks for its blocks, of which the table has so many; in the current context. */
 extern void gh_copy_ask_blocks(Relation index, Relation heap, const GhIndexCopy *copy, BlockNumber nblocks,
 							   GhCopyBlocks *blocks);
+/* Where it is not right for many of these, has another one made in the background (README, "Copies of indexes: made again"). */
+extern void gh_copy_make_again(Relation index, const GhCopyBlocks *blocks);
 /* GhPages.has_blocks, of GhCopyBlocks. */
 extern uint32 gh_copy_count_right(void *blocks, BlockNumber block);
 /* The next block of the copy, from this one on, that it is not right for; its number of blocks: there is none. */

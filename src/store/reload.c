@@ -2,7 +2,7 @@
  * reload.c
  *		The launcher of loads: it remembers which relations have pages on devices, and when a device's worker
  *		begins to serve, after a restart of it or of the server, it has them loaded again.  It also has columns
- *		of tables made that the planner asks for (columns_wanted.c).
+ *		of tables made that the planner asks for (columns_wanted.c), and copies of indexes made again (index_wanted.c).
  *
  * One process a server, with no database.  It looks at what is there once a minute, when a worker ends, and
  * when it is told to end itself, and writes a list (remember.c) when that has changed.  The list of a device
@@ -14,8 +14,8 @@
  * file.
  *
  * What ends a worker, or the server, might be what is loaded.  So nothing is loaded for a second time of
- * which the first load did not come to its end: the file says while there is one.  Likewise, of columns: after such an end
- * none are made until the server is restarted.
+ * which the first load did not come to its end: the file says while there is one.  Likewise, of columns and copies: after such
+ * an end none are made until the server is restarted.
  */
 #include "postgres.h"
 
@@ -36,6 +36,7 @@
 #include "service/faults.h"
 #include "service/service.h"
 #include "store/columns_wanted.h"
+#include "store/index_wanted.h"
 #include "store/inside.h"
 #include "store/remember.h"
 #include "store/resident_file.h"
@@ -371,22 +372,21 @@ load_devices(void)
 }
 
 /*
- * Has columns made of a database.  False: there is no process to be had.  What ends it is not made again (columns_wanted.c); what ends
- * the server with it is found out by the next launcher.
+ * Has columns or copies made of a database.  False: there is no process to be had.  What ends it is not made again soon
+ * (columns_wanted.c, index_wanted.c); what ends the server with it is found out by the next launcher.
  */
 static bool
-make_columns_of(Oid database)
+make_of(Oid database, const char *function, const char *type, void (*end) (Oid database, TimestampTz began))
 {
 	const GhReloadTask none = {0};
 	TimestampTz began = GetCurrentTimestamp();
 	bool		done;
 
 	gh_making_begin();
-	done = !accepts_connections(database) ||
-		run_loader(database, "gh_columns_worker_main", "gpuhash columns worker", &none);
+	done = !accepts_connections(database) || run_loader(database, function, type, &none);
 	gh_making_end();
 	if (done)
-		gh_columns_wanted_end(database, began);
+		end(database, began);
 	return done;
 }
 
@@ -397,7 +397,18 @@ make_columns(void)
 	Oid			database;
 
 	while (may_make && gh_prewarm_columns && OidIsValid(database = gh_columns_wanted_database()))
-		if (!make_columns_of(database))
+		if (!make_of(database, "gh_columns_worker_main", "gpuhash columns worker", gh_columns_wanted_end))
+			return;
+}
+
+/* Has copies of indexes made again. */
+static void
+make_copies(void)
+{
+	Oid			database;
+
+	while (may_make && OidIsValid(database = gh_index_wanted_database()))
+		if (!make_of(database, "gh_copies_worker_main", "gpuhash copies worker", gh_index_wanted_end))
 			return;
 }
 
@@ -408,7 +419,7 @@ find_cut_off(void)
 	may_make = !gh_making_was_cut_off();
 	if (!may_make)
 		ereport(LOG,
-				(errmsg("gpuhash makes no columns of tables in the background until the server is restarted"),
+				(errmsg("gpuhash makes no columns of tables, nor copies of indexes, in the background until the server is restarted"),
 				 errdetail("The server ended when it had begun to.")));
 	if (gh_remembered_read(&remembered, LOG) && !remembered.loading)
 		return;
@@ -442,6 +453,7 @@ gh_reload_launcher_main(Datum arg)
 	for (;;)
 	{
 		load_devices();
+		make_copies();
 		make_columns();
 		MemoryContextSwitchTo(context);
 		MemoryContextReset(context);

@@ -25,6 +25,7 @@
 #include "service/placement.h"
 #include "service/service.h"
 #include "store/columns_wanted.h"
+#include "store/index_wanted.h"
 #include "store/shared_copies.h"
 #include "store/inside.h"
 #include "store/remember.h"
@@ -138,6 +139,7 @@ gh_store_init(void)
 		gh_resident_tables_init();
 		gh_shared_copies_init();
 		gh_columns_wanted_init();
+		gh_index_wanted_init();
 		gh_reload_init();
 	}
 }

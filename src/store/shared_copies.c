@@ -21,6 +21,7 @@
 #include "utils/timestamp.h"
 
 #include "compat.h"
+#include "service/faults.h"
 #include "service/service.h"
 #include "gpuhash.h"
 #include "store/areas.h"
@@ -40,6 +41,8 @@
 #define GH_AREA_BYTES_MIN ((uint64) 2 * 1024 * 1024)
 /* Nor is one made again within so many times of what it took to make it, or to fail. */
 #define GH_MADE_TIMES 10
+/* Nor, in recovery, where any change may make all of it wrong, within so long. */
+#define GH_RECOVERY_MS GH_WITH_FAULT_POINTS(100, 60000)
 /* Nor do columns, which are made again and again in part, stay longer than so after a use. */
 #define GH_COLUMNS_STAY_MS 10000
 /* Of what tables on the host may take, without gpuhash.resident_memory. */
@@ -130,13 +133,30 @@ is_of(const Place *place, GhCopyKind kind, Relation relation)
 		place->tablespace == relation->rd_rel->reltablespace;
 }
 
+/* Whether they are of the same. */
+static bool
+is_same(const Place *a, const Place *b)
+{
+	return a->relation == b->relation && a->kind == b->kind && a->database == b->database && a->number == b->number &&
+		a->tablespace == b->tablespace;
+}
+
+/* One that is ready, or is not: an index may have one of each, for another copy is made beside the one that is in use. */
+static Place *
+find_one(GhCopyKind kind, Relation relation, bool ready)
+{
+	for (int i = 0; i < GH_COPY_PLACES; i++)
+		if (is_of(&copies->places[i], kind, relation) && (copies->places[i].state == PLACE_READY) == ready)
+			return &copies->places[i];
+	return NULL;
+}
+
 static Place *
 find_place(GhCopyKind kind, Relation relation)
 {
-	for (int i = 0; i < GH_COPY_PLACES; i++)
-		if (is_of(&copies->places[i], kind, relation))
-			return &copies->places[i];
-	return NULL;
+	Place	   *ready = find_one(kind, relation, true);
+
+	return ready != NULL ? ready : find_one(kind, relation, false);
 }
 
 /* The copy leaves the list; its area stays for those who have it.  With the lock. */
@@ -270,9 +290,9 @@ take(Taken *sum, uint64 bytes)
 	sum->segments += segments_of(bytes);
 }
 
-/* What all take with so many bytes more of that one, or of a new one; at_least: but for others that may go. */
+/* What all take with so many bytes more of that one, if it grows, or of a new one; at_least: but for others that may go. */
 static Taken
-taken(bool at_least, const Place *but, uint64 more)
+taken(bool at_least, const Place *but, uint64 more, bool grows)
 {
 	Taken		sum = {0};
 
@@ -281,11 +301,11 @@ taken(bool at_least, const Place *but, uint64 more)
 		Place	   *place = &copies->places[i];
 
 		if (place == but)
-			take(&sum, place->bytes + more);
+			take(&sum, place->bytes + (grows ? more : 0));
 		else if (!at_least || !may_go(place, PLACE_READY))
 			take(&sum, place->bytes);
 	}
-	if (but == NULL)
+	if (!grows)
 		take(&sum, more);
 	return sum;
 }
@@ -309,33 +329,60 @@ leaves_system_room(uint64 bytes)
 		(uint64) system.f_bavail * system.f_frsize >= (uint64) system.f_blocks * system.f_frsize / 2 + bytes;
 }
 
-/* Room for so many bytes, at the cost of others than that one, which may be NULL; false: there is none. */
+/* Room for so many bytes, of that one that grows or of a new one, at the cost of others than it, which may be NULL; false: there is none. */
 static bool
-make_room(uint64 bytes, const Place *but)
+make_room(uint64 bytes, const Place *but, bool grows)
 {
 	/* the setting may have been lowered */
-	while (!fits(taken(false, but, 0)))
+	while (!fits(taken(false, but, 0, grows)))
 		if (!free_oldest(PLACE_READY, but))
 			break;
 	/* none goes in vain; an area may double when it grows */
-	if (!fits(taken(true, but, bytes)) || !leaves_system_room(bytes + (but == NULL ? 0 : but->bytes)))
+	if (!fits(taken(true, but, bytes, grows)) || !leaves_system_room(bytes + (grows ? but->bytes : 0)))
 		return false;
-	while (!fits(taken(false, but, bytes)))
+	while (!fits(taken(false, but, bytes, grows)))
 		if (!free_oldest(PLACE_READY, but))
 			return false;
 	return true;
 }
 
-/* A place that nothing is in; NULL: there is none. */
+/* Whether there is room for so many bytes when that one goes. */
+static bool
+fits_instead(uint64 bytes, Place *place)
+{
+	Taken		sum = taken(true, NULL, bytes, false);
+
+	if (!may_go(place, PLACE_READY))
+	{
+		sum.bytes -= place->bytes;
+		sum.segments -= segments_of(place->bytes);
+	}
+	return fits(sum) && leaves_system_room(bytes - Min(bytes, place->bytes));
+}
+
+/* Room for a new one beside one that is in use, which may be NULL; where there is none for both, in the place of that. */
+static bool
+make_room_beside(uint64 bytes, Place **in_use)
+{
+	if (make_room(bytes, *in_use, false))
+		return true;
+	if (*in_use == NULL || !fits_instead(bytes, *in_use))
+		return false;
+	free_place(*in_use);
+	*in_use = NULL;
+	return make_room(bytes, NULL, false);
+}
+
+/* A place that nothing is in, at the cost of others than that one, which may be NULL; NULL: there is none. */
 static Place *
-find_free_place(void)
+find_free_place(const Place *but)
 {
 	do
 	{
 		for (int i = 0; i < GH_COPY_PLACES; i++)
 			if (copies->places[i].state == PLACE_FREE)
 				return &copies->places[i];
-	} while (free_oldest(PLACE_SEEN, NULL) || free_oldest(PLACE_REFUSED, NULL) || free_oldest(PLACE_READY, NULL));
+	} while (free_oldest(PLACE_SEEN, NULL) || free_oldest(PLACE_REFUSED, NULL) || free_oldest(PLACE_READY, but));
 	return NULL;
 }
 
@@ -370,8 +417,8 @@ gh_shared_copy_open(GhCopyKind kind, Relation relation, GhCopyHold *hold)
 	if (copies == NULL)
 		return false;
 	LWLockAcquire(&copies->lock, LW_SHARED);
-	place = find_place(kind, relation);
-	if (place != NULL && place->state == PLACE_READY)
+	place = find_one(kind, relation, true);
+	if (place != NULL)
 	{
 		hold->area = gh_area_try_attach(place->area);
 		hold->at = place->copy;
@@ -405,20 +452,18 @@ bool
 gh_shared_copy_look(GhCopyKind kind, Relation relation, GhCopyFacts *facts)
 {
 	const Place *place;
-	bool		ready;
 
 	if (copies == NULL)
 		return false;
 	LWLockAcquire(&copies->lock, LW_SHARED);
-	place = find_place(kind, relation);
-	ready = place != NULL && place->state == PLACE_READY;
-	if (ready)
+	place = find_one(kind, relation, true);
+	if (place != NULL)
 	{
 		*facts = place->facts;
 		facts->place = (int) (place - copies->places);
 	}
 	LWLockRelease(&copies->lock);
-	return ready;
+	return place != NULL;
 }
 
 /* Whether it is time to make one again, or to try. */
@@ -429,23 +474,39 @@ has_waited(const Place *place)
 
 	if (place->state == PLACE_REFUSED)
 		wait = Min(Max(wait, (int64) GH_REFUSED_MS_MIN << Min(place->failures - 1, 10)), GH_REFUSED_MS);
+	if (place->facts.maps.in_recovery)
+		wait = Max(wait, GH_RECOVERY_MS);
 	return TimestampDifferenceExceeds(place->since, GetCurrentTimestamp(), (int) Min(wait, PG_INT32_MAX));
 }
 
 bool
 gh_shared_copy_is_due(GhCopyKind kind, Relation relation)
 {
-	const Place *place;
 	bool		due = true;
 
 	if (copies == NULL)
 		return false;
 	LWLockAcquire(&copies->lock, LW_SHARED);
-	place = find_place(kind, relation);
-	if (place != NULL)
-		due = place->state != PLACE_MAKING && has_waited(place);
+	for (int i = 0; i < GH_COPY_PLACES; i++)
+		if (is_of(&copies->places[i], kind, relation))
+			due &= copies->places[i].state != PLACE_MAKING && has_waited(&copies->places[i]);
 	LWLockRelease(&copies->lock);
 	return due;
+}
+
+bool
+gh_shared_copy_is_made(GhCopyKind kind, Relation relation)
+{
+	const Place *place;
+	bool		is_made;
+
+	if (copies == NULL)
+		return false;
+	LWLockAcquire(&copies->lock, LW_SHARED);
+	place = find_one(kind, relation, false);
+	is_made = place != NULL && place->state == PLACE_MAKING;
+	LWLockRelease(&copies->lock);
+	return is_made;
 }
 
 /* --------------------------------------------------------------------- making */
@@ -454,6 +515,7 @@ bool
 gh_shared_copy_begin(GhCopyKind kind, Relation relation, uint64 bytes, Size root_bytes, GhCopyHold *hold)
 {
 	Place	   *place;
+	Place	   *in_use;
 	uint32		failures = 0;
 
 	memset(hold, 0, sizeof(*hold));
@@ -461,9 +523,10 @@ gh_shared_copy_begin(GhCopyKind kind, Relation relation, uint64 bytes, Size root
 		return false;
 	forget_gone();
 	LWLockAcquire(&copies->lock, LW_EXCLUSIVE);
-	place = find_place(kind, relation);
+	in_use = find_one(kind, relation, true);
+	place = find_one(kind, relation, false);
 	/* nor columns that somebody else has just begun */
-	if (place != NULL && (place->state == PLACE_MAKING || (place->state == PLACE_READY && kind == GH_COPY_OF_COLUMNS)))
+	if ((place != NULL && place->state == PLACE_MAKING) || (in_use != NULL && kind == GH_COPY_OF_COLUMNS))
 	{
 		LWLockRelease(&copies->lock);
 		return false;
@@ -473,7 +536,7 @@ gh_shared_copy_begin(GhCopyKind kind, Relation relation, uint64 bytes, Size root
 		failures = place->failures;
 		free_place(place);
 	}
-	place = make_room(bytes, NULL) ? find_free_place() : NULL;
+	place = make_room_beside(bytes, &in_use) ? find_free_place(in_use) : NULL;
 	if (place != NULL)
 	{
 		set_place(place, PLACE_MAKING, kind, relation, bytes, failures);
@@ -503,6 +566,10 @@ gh_shared_copy_publish(GhCopyHold *hold, const GhCopyFacts *facts, bool grows)
 
 	dsa_pin(hold->area);
 	LWLockAcquire(&copies->lock, LW_EXCLUSIVE);
+	/* whoever has the one before goes on with it */
+	for (int i = 0; i < GH_COPY_PLACES; i++)
+		if (copies->places[i].state == PLACE_READY && is_same(&copies->places[i], place))
+			free_place(&copies->places[i]);
 	place->area = dsa_get_handle(hold->area);
 	place->copy = hold->at;
 	place->bytes = gh_area_size(hold->area, place->bytes);
@@ -554,7 +621,7 @@ gh_shared_copy_was_seen(GhCopyKind kind, Relation relation)
 	/* what was refused may be tried again, after a while */
 	if (place != NULL && place->state == PLACE_REFUSED && has_waited(place))
 		set_place(place, PLACE_SEEN, kind, relation, 0, place->failures);
-	if (place == NULL && (place = find_free_place()) != NULL)
+	if (place == NULL && (place = find_free_place(NULL)) != NULL)
 		set_place(place, PLACE_SEEN, kind, relation, 0, 0);
 	LWLockRelease(&copies->lock);
 	return seen;
@@ -568,7 +635,7 @@ gh_shared_copy_may_grow(const GhCopyHold *hold, uint64 bytes)
 	bool		may;
 
 	LWLockAcquire(&copies->lock, LW_EXCLUSIVE);
-	may = place->state == PLACE_READY && place->id == hold->number && make_room(bytes, place);
+	may = place->state == PLACE_READY && place->id == hold->number && make_room(bytes, place, true);
 	LWLockRelease(&copies->lock);
 	/* the setting may be another one than it was */
 	if (may)

@@ -10,6 +10,7 @@
 
 #include "postgres.h"
 
+#include "access/xlogdefs.h"
 #include "datatype/timestamp.h"
 #include "storage/block.h"
 #include "utils/dsa.h"
@@ -38,6 +39,16 @@ typedef struct GhCopyHold
 	uint64		number;			/* of the copy, never used again */
 } GhCopyHold;
 
+/* Of the visibility map: those of a table of 16 GB. */
+#define GH_COPY_MAPS_MAX 64
+
+/* Of a copy of an index, by what it is found out which blocks it is right for (../index/README). */
+typedef struct GhCopyMaps
+{
+	bool		in_recovery;	/* it was made in recovery, and the LSNs say so */
+	XLogRecPtr	lsns[GH_COPY_MAPS_MAX]; /* then: of the map's pages, when it was begun */
+} GhCopyMaps;
+
 #define GH_FACTS_COLUMNS 64
 
 /* What can be told of a copy to those who do not attach it. */
@@ -47,6 +58,7 @@ typedef struct GhCopyFacts
 	uint64		columns;		/* of columns: which there are, at least of some pages: a bit for each attribute up to GH_FACTS_COLUMNS */
 	uint64		generation;		/* of an index: GhIndexCopy's */
 	BlockNumber nblocks;		/* likewise */
+	GhCopyMaps	maps;			/* likewise */
 	int			place;			/* in the list, for gh_shared_copy_count_use: of who looks */
 } GhCopyFacts;
 
@@ -71,13 +83,16 @@ extern void gh_shared_copy_count_use(int place);
 extern bool gh_shared_copy_look(GhCopyKind kind, Relation relation, GhCopyFacts *facts);
 /* Whether one may be made now: not while somebody does, nor soon after it was refused, or made and it was slow. */
 extern bool gh_shared_copy_is_due(GhCopyKind kind, Relation relation);
+/* Whether somebody makes one now. */
+extern bool gh_shared_copy_is_made(GhCopyKind kind, Relation relation);
 /* What is in the area, and a GhHost for the CPU engine that allocates there. */
 extern void gh_shared_copy_host(GhCopyHold *hold, GhHost *host);
 
 /*
- * For those who make one: an empty area with a root of so many bytes, all 0, while nobody else makes a copy of it; one that
- * is there goes.  It takes about so many bytes, for which others go, those that were used longest ago first.  False:
- * not now, or there is no room. Then publish or abandon; abandon also after an error.
+ * For those who make one: an empty area with a root of so many bytes, all 0, while nobody else makes a copy of it.  It
+ * takes about so many bytes, for which others go, those that were used longest ago first.  One of it that is there stays in use until
+ * this one is published, but where there is no room for both.  False: not now, or there is no room.  Then publish or abandon; abandon
+ * also after an error.
  */
 extern bool gh_shared_copy_begin(GhCopyKind kind, Relation relation, uint64 bytes, Size root_bytes, GhCopyHold *hold);
 /* Memory of it; false: there is none. */
