@@ -111,7 +111,7 @@ sub catch_up
 	my ($server, $standby) = @_;
 	# what VACUUM writes nobody waits for
 	my $lsn = $server->query('SET synchronous_commit = on; CREATE TABLE IF NOT EXISTS beat (n int); INSERT INTO beat VALUES (1); SELECT pg_current_wal_lsn()');
-	for (1 .. 600) { return 1 if $standby->query("SELECT pg_last_wal_replay_lsn() >= '$lsn'") eq 't'; sleep 0.05 }
+	for (1 .. 2400) { return 1 if $standby->query("SELECT pg_last_wal_replay_lsn() >= '$lsn'") eq 't'; sleep 0.05 }
 	die "the standby does not catch up with $lsn: it is at " . $standby->query('SELECT pg_last_wal_replay_lsn()') . "; its log ends with:\n" . substr($standby->log, -2000);
 }
 
