@@ -16,7 +16,6 @@
 
 #include "access/relation.h"
 #include "access/xact.h"
-#include "access/xlog.h"
 #include "catalog/pg_database.h"
 #include "commands/dbcommands.h"
 #include "miscadmin.h"
@@ -82,14 +81,12 @@ gh_loader_lock_database(void)
 bool
 gh_loader_database_is_waited_for(void)
 {
-	/* a standby has no stronger one, nor anybody who makes a database of another */
-	const LOCKMODE mode = RecoveryInProgress() ? RowShareLock : ShareUpdateExclusiveLock;
 	LOCKTAG		tag;
 
 	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, MyDatabaseId, 0);
-	if (LockAcquire(&tag, mode, false, true) == LOCKACQUIRE_NOT_AVAIL)
+	if (LockAcquire(&tag, ShareUpdateExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
 		return true;
-	LockRelease(&tag, mode, false);
+	LockRelease(&tag, ShareUpdateExclusiveLock, false);
 	return false;
 }
 

@@ -9,7 +9,6 @@
  */
 #include "postgres.h"
 
-#include "access/xlog.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
@@ -446,11 +445,8 @@ begin(Maker *maker, bool *later)
 		return false;
 	maker->bits = palloc0((copied->nblocks / GH_BITS + 1) * sizeof(uint32));
 	count = gh_copy_blocks(maker->index, maker->heap, copied, maker->bits, NULL);
-	if (!copied->maps.in_recovery)
-	{
-		count += gh_find_empty(maker->heap, copied->nblocks, maker->bits, &empty);
-		gh_copy_note_empty(maker->index, copied, &empty);
-	}
+	count += gh_find_empty(maker->heap, copied->nblocks, maker->bits, &empty);
+	gh_copy_note_empty(maker->index, copied, &empty);
 	*later = count < GH_COPY_SHARE(copied->nblocks);
 	return !*later;
 }
@@ -469,7 +465,6 @@ fill(Maker *maker, bool *later)
 	gh_copy_leave_out(maker->index, &maker->copied, maker->bits);
 	maker->hold.copy->generation = maker->copied.generation;
 	maker->hold.copy->nblocks = maker->copied.nblocks;
-	maker->hold.copy->maps = maker->copied.maps;
 	return true;
 }
 
@@ -477,12 +472,8 @@ fill(Maker *maker, bool *later)
 static bool
 may_make(Maker *maker)
 {
-	BlockNumber nblocks;
+	BlockNumber nblocks = RelationGetNumberOfBlocks(maker->heap);
 
-	/* an unlogged table has no file there */
-	if (RecoveryInProgress() && !RelationNeedsWAL(maker->heap))
-		return false;
-	nblocks = RelationGetNumberOfBlocks(maker->heap);
 	return gh_count_visible_or_empty(maker->heap, nblocks) >= GH_COPY_SHARE(nblocks) && choose_columns(maker);
 }
 
@@ -501,7 +492,7 @@ static void
 publish(Maker *maker)
 {
 	const GhIndexCopy *copy = maker->hold.copy;
-	const GhCopyFacts facts = {.rows = copy->rows,.generation = copy->generation,.nblocks = copy->nblocks,.maps = copy->maps};
+	const GhCopyFacts facts = {.rows = copy->rows,.generation = copy->generation,.nblocks = copy->nblocks};
 
 	gh_shared_copy_publish(&maker->hold, &facts, false);
 	gh_copy_end(&maker->in_use);
@@ -511,7 +502,7 @@ publish(Maker *maker)
 static bool
 make_copy(Relation index, Relation heap, GhCopyStop stop)
 {
-	uint64		bytes;
+	uint64		bytes = Max((uint64) RelationGetNumberOfBlocks(index) * BLCKSZ * GH_COPY_TIMES, GH_COPY_BYTES_MIN);
 	Maker	   *maker = palloc0(sizeof(Maker));
 	MemoryContext saved;
 	bool		begun;
@@ -524,9 +515,7 @@ make_copy(Relation index, Relation heap, GhCopyStop stop)
 	maker->context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash index copy", ALLOCSET_DEFAULT_SIZES);
 	maker->unpacked = AllocSetContextCreate(maker->context, "gpuhash index copy values", ALLOCSET_DEFAULT_SIZES);
 	saved = MemoryContextSwitchTo(maker->context);
-	begun = may_make(maker);
-	bytes = begun ? Max((uint64) RelationGetNumberOfBlocks(index) * BLCKSZ * GH_COPY_TIMES, GH_COPY_BYTES_MIN) : 0;
-	begun = begun && gh_shared_copy_begin(GH_COPY_OF_INDEX, index, bytes, sizeof(GhIndexCopy), &maker->hold);
+	begun = may_make(maker) && gh_shared_copy_begin(GH_COPY_OF_INDEX, index, bytes, sizeof(GhIndexCopy), &maker->hold);
 	MemoryContextSwitchTo(saved);
 	if (!begun)
 	{
@@ -571,7 +560,7 @@ describe_copy(Relation index, GhIndexCopy *copy)
 static BlockNumber
 blocks_of_copy(Relation index, Relation heap, const GhIndexCopy *copy, uint32 *bits, BlockNumber *all_visible)
 {
-	const GhCopied copied = {copy->generation, copy->nblocks, copy->maps};
+	GhCopied	copied = {copy->generation, copy->nblocks};
 
 	return gh_copy_blocks(index, heap, &copied, bits, all_visible);
 }

@@ -7,7 +7,6 @@
  */
 #include "postgres.h"
 
-#include "access/xlog.h"
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
 
@@ -80,11 +79,9 @@ gh_count_visible_or_empty(Relation heap, BlockNumber nblocks)
 {
 	uint32	   *bits = palloc0((nblocks / GH_BITS + 1) * sizeof(uint32));
 	GhBlockRuns empty;
-	BlockNumber count = gh_map_read_visible(heap, nblocks, bits, NULL);
+	BlockNumber count = gh_map_read_visible(heap, nblocks, bits);
 
-	/* nothing says on a standby when a row comes to one */
-	if (!RecoveryInProgress())
-		count += gh_find_empty(heap, nblocks, bits, &empty);
+	count += gh_find_empty(heap, nblocks, bits, &empty);
 	pfree(bits);
 	return count;
 }

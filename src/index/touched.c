@@ -246,7 +246,7 @@ is_new(Relation relation)
 static bool
 may_be_copied(Relation index, Relation heap)
 {
-	return touched != NULL && !gh_old_snapshots_end() &&
+	return touched != NULL && !RecoveryInProgress() && !gh_old_snapshots_end() &&
 		index->rd_index->indisvalid && index->rd_indam->aminsert == gh_index_insert &&
 		heap->rd_rel->relam == HEAP_TABLE_AM_OID && heap->rd_rel->relpersistence != RELPERSISTENCE_TEMP &&
 		!is_new(index) && !is_new(heap);
@@ -298,34 +298,14 @@ find_room(BlockNumber nblocks, uint32 *first, Place *kept)
 	return NULL;
 }
 
-/* Nobody notes what is replayed: the map's LSNs say what has changed. */
-static bool
-begin_in_recovery(Relation heap, GhCopied *copied)
-{
-	uint32	   *bits;
-
-	copied->nblocks = RelationGetNumberOfBlocks(heap);
-	if (!RelationNeedsWAL(heap) || copied->nblocks == 0 || gh_map_page_of(copied->nblocks - 1) >= GH_COPY_MAPS_MAX)
-		return false;
-	bits = palloc(words_of(copied->nblocks) * sizeof(uint32));
-	(void) gh_map_read_visible(heap, copied->nblocks, bits, copied->maps.lsns);
-	pfree(bits);
-	copied->maps.in_recovery = true;
-	copied->generation = pg_atomic_fetch_add_u64(&touched->changes, 1) + 1;
-	return true;
-}
-
 bool
 gh_copy_begin(Relation index, Relation heap, uint64 keep, GhCopied *copied)
 {
 	Place	   *place;
 	uint32		first;
 
-	memset(copied, 0, sizeof(*copied));
 	if (!may_be_copied(index, heap))
 		return false;
-	if (RecoveryInProgress())
-		return begin_in_recovery(heap, copied);
 	/* blocks that come later are not the copy's */
 	copied->nblocks = RelationGetNumberOfBlocks(heap);
 	/* copies of others would go, for nothing */
@@ -516,49 +496,6 @@ read_touched(Relation index, const GhCopied *copied, uint32 *bits, GhBlockRuns *
 	return same;
 }
 
-/* Those of the map's pages that have another LSN than when the copy was begun, or none, are left out. */
-static void
-leave_out_changed(const GhCopied *copied, const XLogRecPtr *lsns, uint32 *bits)
-{
-	for (BlockNumber block = 0; block < copied->nblocks; block += GH_BITS)
-	{
-		XLogRecPtr	lsn = lsns[gh_map_page_of(block)];
-
-		if (lsn == InvalidXLogRecPtr || lsn != copied->maps.lsns[gh_map_page_of(block)])
-			bits[block / GH_BITS] = 0;
-	}
-}
-
-/* gh_copy_blocks of a copy that was made in recovery: it ends with it. */
-static BlockNumber
-blocks_in_recovery(Relation index, Relation heap, const GhCopied *copied, uint32 *bits, BlockNumber *all_visible)
-{
-	BlockNumber nblocks = Max(copied->nblocks, RelationGetNumberOfBlocks(heap));
-	uint32	   *map = palloc0(words_of(nblocks) * sizeof(uint32));
-	XLogRecPtr *lsns = palloc0((gh_map_page_of(nblocks) + 1) * sizeof(XLogRecPtr));
-	BlockNumber visible = 0;
-	BlockNumber count = 0;
-
-	memset(bits, 0, words_of(copied->nblocks) * sizeof(uint32));
-	if (RecoveryInProgress() && index->rd_index->indisvalid)
-	{
-		visible = gh_map_read_visible(heap, nblocks, map, lsns);
-		memcpy(bits, map, words_of(copied->nblocks) * sizeof(uint32));
-		if (copied->nblocks % GH_BITS != 0)
-			bits[copied->nblocks / GH_BITS] &= ((uint32) 1 << copied->nblocks % GH_BITS) - 1;
-		if (!gh_fault_leaves_out(GH_FAULT_POINT_INDEX_LSN))
-			leave_out_changed(copied, lsns, bits);
-		(void) gh_fault_pass(GH_FAULT_POINT_INDEX_ASKED);
-	}
-	for (uint32 word = 0; word < words_of(copied->nblocks); word++)
-		count += pg_popcount32(bits[word]);
-	pfree(lsns);
-	pfree(map);
-	if (all_visible != NULL)
-		*all_visible = visible;
-	return count;
-}
-
 BlockNumber
 gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bits, BlockNumber *all_visible)
 {
@@ -572,22 +509,16 @@ gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bi
 	BlockNumber visible = 0;
 	bool		same = touched != NULL && !RecoveryInProgress() && index->rd_index->indisvalid;
 
-	if (copied->maps.in_recovery)
-	{
-		pfree(touches);
-		pfree(map);
-		return blocks_in_recovery(index, heap, copied, bits, all_visible);
-	}
 	/* a fault: the other order, which is wrong */
 	if (same && gh_fault_leaves_out(GH_FAULT_POINT_INDEX_ORDER))
 	{
 		same = read_touched(index, copied, touches, &empty);
 		pg_usleep(30000);
-		visible = gh_map_read_visible(heap, nblocks, map, NULL);
+		visible = gh_map_read_visible(heap, nblocks, map);
 	}
 	else if (same)
 	{
-		visible = gh_map_read_visible(heap, nblocks, map, NULL);
+		visible = gh_map_read_visible(heap, nblocks, map);
 		(void) gh_fault_pass(GH_FAULT_POINT_INDEX_ASKED);
 		/* what was touched before the map had a block as all-visible is seen now */
 		pg_memory_barrier();

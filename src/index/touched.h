@@ -10,14 +10,11 @@
 #include "storage/block.h"
 #include "utils/rel.h"
 
-#include "store/shared_copies.h"
-
 /* A copy that was begun. */
 typedef struct GhCopied
 {
 	uint64		generation;		/* no two copies have the same */
 	BlockNumber nblocks;		/* of the table, at the begin */
-	GhCopyMaps	maps;
 } GhCopied;
 
 /* Some blocks of a table, in the order of their numbers. */

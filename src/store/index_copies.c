@@ -33,7 +33,6 @@ gh_index_copy_look(Relation index, GhIndexCopy *copy, int *place)
 	copy->rows = facts.rows;
 	copy->generation = facts.generation;
 	copy->nblocks = facts.nblocks;
-	copy->maps = facts.maps;
 	*place = facts.place;
 	return true;
 }

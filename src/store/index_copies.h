@@ -66,7 +66,6 @@ typedef struct GhIndexCopy
 {
 	uint64		generation;		/* GhCopied of index/touched.h */
 	BlockNumber nblocks;
-	GhCopyMaps	maps;
 	uint64		rows;			/* entries that have a key */
 	int			nkeys;			/* columns that make up the key: the first ones */
 	int			ncolumns;
@@ -118,7 +117,7 @@ typedef struct GhCopyBlocks
 extern void gh_index_copies_register(const GhIndexCopyMethods *methods);
 extern const GhIndexCopyMethods *gh_index_copy_methods(void);
 /*
- * Sets rows, generation, number of blocks and maps of the one that there is, which is not attached, and its place in the list;
+ * Sets rows, generation and number of blocks of the one that there is, which is not attached, and its place in the list;
  * false: there is none.
  */
 extern bool gh_index_copy_look(Relation index, GhIndexCopy *copy, int *place);

@@ -21,7 +21,6 @@
 #include "utils/timestamp.h"
 
 #include "compat.h"
-#include "service/faults.h"
 #include "service/service.h"
 #include "gpuhash.h"
 #include "store/areas.h"
@@ -41,8 +40,6 @@
 #define GH_AREA_BYTES_MIN ((uint64) 2 * 1024 * 1024)
 /* Nor is one made again within so many times of what it took to make it, or to fail. */
 #define GH_MADE_TIMES 10
-/* Nor, in recovery, where any change may make all of it wrong, within so long. */
-#define GH_RECOVERY_MS GH_WITH_FAULT_POINTS(100, 60000)
 /* Nor do columns, which are made again and again in part, stay longer than so after a use. */
 #define GH_COLUMNS_STAY_MS 10000
 /* Of what tables on the host may take, without gpuhash.resident_memory. */
@@ -417,8 +414,8 @@ gh_shared_copy_open(GhCopyKind kind, Relation relation, GhCopyHold *hold)
 	if (copies == NULL)
 		return false;
 	LWLockAcquire(&copies->lock, LW_SHARED);
-	place = find_one(kind, relation, true);
-	if (place != NULL)
+	place = find_place(kind, relation);
+	if (place != NULL && place->state == PLACE_READY)
 	{
 		hold->area = gh_area_try_attach(place->area);
 		hold->at = place->copy;
@@ -452,18 +449,20 @@ bool
 gh_shared_copy_look(GhCopyKind kind, Relation relation, GhCopyFacts *facts)
 {
 	const Place *place;
+	bool		ready;
 
 	if (copies == NULL)
 		return false;
 	LWLockAcquire(&copies->lock, LW_SHARED);
-	place = find_one(kind, relation, true);
-	if (place != NULL)
+	place = find_place(kind, relation);
+	ready = place != NULL && place->state == PLACE_READY;
+	if (ready)
 	{
 		*facts = place->facts;
 		facts->place = (int) (place - copies->places);
 	}
 	LWLockRelease(&copies->lock);
-	return place != NULL;
+	return ready;
 }
 
 /* Whether it is time to make one again, or to try. */
@@ -474,8 +473,6 @@ has_waited(const Place *place)
 
 	if (place->state == PLACE_REFUSED)
 		wait = Min(Max(wait, (int64) GH_REFUSED_MS_MIN << Min(place->failures - 1, 10)), GH_REFUSED_MS);
-	if (place->facts.maps.in_recovery)
-		wait = Max(wait, GH_RECOVERY_MS);
 	return TimestampDifferenceExceeds(place->since, GetCurrentTimestamp(), (int) Min(wait, PG_INT32_MAX));
 }
 

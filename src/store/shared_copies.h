@@ -10,7 +10,6 @@
 
 #include "postgres.h"
 
-#include "access/xlogdefs.h"
 #include "datatype/timestamp.h"
 #include "storage/block.h"
 #include "utils/dsa.h"
@@ -39,16 +38,6 @@ typedef struct GhCopyHold
 	uint64		number;			/* of the copy, never used again */
 } GhCopyHold;
 
-/* Of the visibility map: those of a table of 16 GB. */
-#define GH_COPY_MAPS_MAX 64
-
-/* Of a copy of an index, by what it is found out which blocks it is right for (../index/README). */
-typedef struct GhCopyMaps
-{
-	bool		in_recovery;	/* it was made in recovery, and the LSNs say so */
-	XLogRecPtr	lsns[GH_COPY_MAPS_MAX]; /* then: of the map's pages, when it was begun */
-} GhCopyMaps;
-
 #define GH_FACTS_COLUMNS 64
 
 /* What can be told of a copy to those who do not attach it. */
@@ -58,7 +47,6 @@ typedef struct GhCopyFacts
 	uint64		columns;		/* of columns: which there are, at least of some pages: a bit for each attribute up to GH_FACTS_COLUMNS */
 	uint64		generation;		/* of an index: GhIndexCopy's */
 	BlockNumber nblocks;		/* likewise */
-	GhCopyMaps	maps;			/* likewise */
 	int			place;			/* in the list, for gh_shared_copy_count_use: of who looks */
 } GhCopyFacts;
 
