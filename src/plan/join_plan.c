@@ -359,13 +359,13 @@ keys_repeat(PlannerInfo *root, CustomPath *path, const JoinClauses *clauses)
 	return (info.flags & SELFLAG_USED_DEFAULT) == 0 && values < 0.99 * rows;
 }
 
-/* Whether the key is a column that the engines read as whole numbers: they do not so read an enum, or a boolean. */
+/* Whether the key is a column of which the engines read values: of an enum they do not. */
 bool
 gh_is_key_column(Node *expr)
 {
 	while (IsA(expr, RelabelType))
 		expr = (Node *) ((RelabelType *) expr)->arg;
-	return IsA(expr, Var) && gh_class_of_type(((Var *) expr)->vartype) == GH_CLASS_INT;
+	return IsA(expr, Var) && gh_class_of_type(((Var *) expr)->vartype) != 0;
 }
 
 /* Whether it is a right or full join: inner rows without a match come out, too. */
@@ -387,10 +387,12 @@ keys_are_plain(const GhJoinStep *step, Relids outer_relids)
 		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 		const OpExpr *clause = castNode(OpExpr, rinfo->clause);
 		bool		outer_is_left = bms_is_subset(rinfo->left_relids, outer_relids);
+		Node	   *outer = outer_is_left ? linitial(clause->args) : lsecond(clause->args);
 		int			key_bits = gh_operator_key_bits(clause->opno);
 
+		/* a boolean has bits, too, but programs do not have it as a whole number */
 		if (key_bits <= 0 || gh_operator_encoding(clause->opno, outer_is_left) > GH_KEY_OID ||
-			!gh_is_key_column(outer_is_left ? linitial(clause->args) : lsecond(clause->args)))
+			!gh_is_key_column(outer) || gh_class_of_type(getBaseType(exprType(outer))) == GH_CLASS_BOOL)
 			return false;
 		bits += key_bits;
 	}

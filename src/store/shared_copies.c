@@ -472,7 +472,7 @@ has_waited(const Place *place)
 	int64		wait = place->made_ms * GH_MADE_TIMES;
 
 	if (place->state == PLACE_REFUSED)
-		wait = Min(Max(wait, (int64) GH_REFUSED_MS_MIN << Min(place->failures - 1, 10)), GH_REFUSED_MS);
+		wait = Max(wait, Min((int64) GH_REFUSED_MS_MIN << Min(place->failures - 1, 10), GH_REFUSED_MS));
 	return TimestampDifferenceExceeds(place->since, GetCurrentTimestamp(), (int) Min(wait, PG_INT32_MAX));
 }
 
