@@ -2,7 +2,8 @@
  * build.cu
  *		BUILD: every key and value of a multi table that is empty, in one go.
  *
- *	size	the table is made large enough for the different keys, by an estimate
+ *	size	the table is made large enough for the different keys, by an estimate.  Where keys come
+ *			several times, build_regions.cu does all of the rest, if it can
  *	place	all positions are placed as if they were different keys, many of them by
  *			regions (regions.cu), each with its own number for a value.  One position of each key wins, and the winner's
  *			number is the number of the key's record; the others are listed
@@ -85,6 +86,7 @@ build_scratch(cuda_table *table, const GhRequest *request, build_work *work, GhE
 	lane	   *lane = &table->lanes[0];
 
 	work->apart = regions_may(table, request->count);
+	work->flags_wanted = request->flags_out != nullptr;
 	build_carve(table, request, work, nullptr);
 	if (work->apart || work->bytes > lane->bytes)
 		GH_TRY(table_alloc(table, work->bytes, &work->own, error));
@@ -176,24 +178,34 @@ build_by_regions(cuda_table *table, build_work *work, regions_outcome *outcome,
 	return regions_store(table, &work->list, &regions, work->lists.flags, true, outcome, error);
 }
 
-/* Places all positions, and lists those that lost. */
+/* Places all positions, and lists those that lost; *stored: values and records are there as well. */
 static GhStatus
 build_place(cuda_table *table, build_work *work, uint32_t *placed, uint32_t *present,
-			GhError *error)
+			bool *stored, GhError *error)
 {
 	carver		carver = {nullptr, 0};
 	uint8_t    *flags = work->lists.flags;
 	regions_outcome outcome;
 	GhStatus	status;
 
+	*stored = false;
 	if (work->apart)
 	{
+		/* with too many for that, they cannot be all different */
 		GH_TRY(build_by_regions(table, work, &outcome, error));
 		if (outcome.stored)
 		{
 			*placed = outcome.placed;
 			*present = outcome.present;
 			work->lists.present = outcome.equals;
+			return GH_OK;
+		}
+		if (stop_seen(table))
+			return GH_STOPPED;
+		GH_TRY(build_by_lists(table, work, stored, error));
+		if (*stored)
+		{
+			*placed = (uint32_t) table->keys;
 			return GH_OK;
 		}
 		if (stop_seen(table))
@@ -272,6 +284,7 @@ build_run(cuda_table *table, GhRequest *request, build_work *work, GhError *erro
 	lane	   *lane = &table->lanes[0];
 	uint32_t	placed;
 	uint32_t	present;
+	bool		stored;
 
 	GH_TRY(build_scratch(table, request, work, error));
 	GH_TRY(lane_mark(table, lane, 0, error));
@@ -280,12 +293,13 @@ build_run(cuda_table *table, GhRequest *request, build_work *work, GhError *erro
 	GH_TRY(build_size(table, work, error));
 	if (stop_seen(table))
 		return GH_STOPPED;
-	GH_TRY(build_place(table, work, &placed, &present, error));
+	GH_TRY(build_place(table, work, &placed, &present, &stored, error));
 	/* the estimate may have been low */
 	GH_TRY(table_make_room(table, table->keys, false, error));
 	if (stop_seen(table))
 		return GH_STOPPED;
-	GH_TRY(build_fill(table, work, placed, present, error));
+	if (!stored)
+		GH_TRY(build_fill(table, work, placed, present, error));
 	GH_TRY(lane_mark(table, lane, 2, error));
 	if (!request->on_device && request->flags_out != nullptr)
 		GH_TRY(lane_copy_out(table, lane, request->flags_out, work->lists.flags,

@@ -17,6 +17,7 @@ struct build_work
 	void	   *sketch;			/* estimate_bytes */
 	uint64_t	bytes;			/* of all of the above that is scratch memory */
 	void	   *own;			/* that memory, when it is not lane 0's */
+	bool		flags_wanted;	/* the caller asks for them */
 
 	/* the lists are not in there where the batch may be stored by regions first */
 	bool		apart;
@@ -42,6 +43,9 @@ struct record_plan
 	const uint32_t *starts;		/* NULL: record i's value is value i */
 	const uint32_t *counts;		/* NULL: one each */
 };
+
+/* build_regions.cu */
+extern GhStatus build_by_lists(cuda_table *table, const build_work *work, bool *stored, GhError *error);
 
 /* duplicates.cu */
 extern GhStatus duplicates_number(cuda_table *table, build_work *work, uint32_t placed,

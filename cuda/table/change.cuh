@@ -625,7 +625,7 @@ change_kernel(const __grid_constant__ table_view view, const __grid_constant__ r
 		change_settle<L, LAST>(context);
 		region_link_queue<L>(context.region, queued);
 		change_pick<L, LAST>(context, queued);
-		region_move_queued<L, true>(context.region, queued, &taken, &full);
+		region_move_queued<L, REGION_FILLED>(context.region, queued, &taken, &full);
 		__syncthreads();		/* nothing moves any more */
 		if (full)
 		{

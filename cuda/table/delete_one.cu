@@ -80,9 +80,10 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 begin_kernel(delete_one_work work, uint32_t count)
 {
 	uint64_t	i = ELEMENT;
+	const uint64_t *numbers = work.order.sorted;
 
-	if (i < count && (i == 0 || work.order.places[i] != work.order.places[i - 1]))
-		work.begin[work.order.positions[i]] = (uint32_t) i;
+	if (i < count && (i == 0 || order_place(work.order, numbers[i]) != order_place(work.order, numbers[i - 1])))
+		work.begin[order_position(work.order, numbers[i])] = (uint32_t) i;
 }
 
 /* A key's first positions have removed what there was. */
@@ -94,9 +95,10 @@ ordered_flags_kernel(delete_one_work work, uint32_t count, uint8_t *flags)
 	if (i >= count)
 		return;
 
-	uint32_t	leader = work.group.first[work.order.places[i]];
+	uint64_t	number = work.order.sorted[i];
+	uint32_t	leader = work.group.first[order_place(work.order, number)];
 
-	flags[work.order.positions[i]] = i - work.begin[leader] < work.gone[leader] ? 1 : 0;
+	flags[order_position(work.order, number)] = i - work.begin[leader] < work.gone[leader] ? 1 : 0;
 }
 
 static delete_one_work

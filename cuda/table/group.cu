@@ -12,10 +12,10 @@
 #include "cuda/table/probe.cuh"
 #include "cuda/table/table.h"
 
-/* The place of each lane's key, found or taken. */
+/* The place of each lane's key, found or taken, and the position of the key that it met there, or NONE. */
 template <typename L> static __device__ __forceinline__ uint32_t
 group_find(const entry_list &list, const group_view &group, uint64_t seed,
-		   typename L::key_type key, uint32_t position)
+		   typename L::key_type key, uint32_t position, uint32_t *met)
 {
 	uint32_t	place = (uint32_t) hash_key(seed, key) & group.mask;
 
@@ -24,12 +24,9 @@ group_find(const entry_list &list, const group_view &group, uint64_t seed,
 		uint32_t	holder = load_relaxed(&group.first[place]);
 
 		if (holder == POSITION_NONE)
-		{
 			holder = atomicCAS(&group.first[place], POSITION_NONE, position);
-			if (holder == POSITION_NONE)
-				return place;
-		}
-		if (list_key<L>(list, holder) == key)
+		*met = holder;
+		if (holder == POSITION_NONE || list_key<L>(list, holder) == key)
 			return place;
 		/* half of the places stay free: this ends */
 		place = (place + 1) & group.mask;
@@ -45,8 +42,19 @@ group_kernel(entry_list list, group_view group, uint64_t seed, group_mode mode)
 		return;
 
 	uint32_t	position = list_position(list, i);
+	uint32_t	met;
 	uint32_t	place = group_find<L>(list, group, seed, list_key<L>(list, position),
-									  position);
+									  position, &met);
+
+	group.place[i] = place;
+	if (mode == GROUP_REPEATED)
+	{
+		/* the one that took the place is met by all others, so that any two but finds show here */
+		if (met != POSITION_NONE && (group.ops[met] != GH_FIND || group.ops[position] != GH_FIND))
+			group.repeated[place] = 1;
+		return;
+	}
+
 	uint32_t	active = __activemask();
 	uint32_t	peers = __match_any_sync(active, place);
 	uint32_t	lane = threadIdx.x & 31;
@@ -54,7 +62,6 @@ group_kernel(entry_list list, group_view group, uint64_t seed, group_mode mode)
 	uint32_t	lowest = position;
 	uint32_t	highest = position;
 
-	group.place[i] = place;
 	/* positions of a list are in any order */
 	for (uint32_t rest = peers; rest != 0; rest &= rest - 1)
 	{
@@ -94,7 +101,9 @@ group_carve(carver *carver, uint64_t keys, group_mode mode)
 	group.mask = (uint32_t) (places - 1);
 	group.first = carver->array<uint32_t>(places);
 	group.place = carver->array<uint32_t>(keys);
-	if (mode != GROUP_FIRST)
+	if (mode == GROUP_REPEATED)
+		group.repeated = carver->array<uint8_t>(places);
+	if (mode == GROUP_LAST || mode == GROUP_COUNT)
 		group.last = carver->array<uint32_t>(places);
 	if (mode == GROUP_COUNT)
 		group.rank = carver->array<uint32_t>(keys);
@@ -106,12 +115,14 @@ group_positions(cuda_table *table, const entry_list *list, const group_view *gro
 				group_mode mode, GhError *error)
 {
 	cudaStream_t stream = table->lanes[0].stream;
-	size_t		bytes = ((size_t) group->mask + 1) * sizeof(uint32_t);
+	size_t		places = (size_t) group->mask + 1;
 
 	/* POSITION_NONE has all bits set */
-	CUDA_TRY(table, cudaMemsetAsync(group->first, 0xff, bytes, stream), error);
-	if (mode != GROUP_FIRST)
-		CUDA_TRY(table, cudaMemsetAsync(group->last, 0, bytes, stream), error);
+	CUDA_TRY(table, cudaMemsetAsync(group->first, 0xff, places * sizeof(uint32_t), stream), error);
+	if (mode == GROUP_REPEATED)
+		CUDA_TRY(table, cudaMemsetAsync(group->repeated, 0, places, stream), error);
+	if (mode == GROUP_LAST || mode == GROUP_COUNT)
+		CUDA_TRY(table, cudaMemsetAsync(group->last, 0, places * sizeof(uint32_t), stream), error);
 	LAYOUT_DISPATCH(table, group_kernel<L><<<blocks_for(list->count), BLOCK_THREADS, 0,
 					stream>>>(*list, *group, table->options.seed, mode));
 	LAUNCH_TRY(table, error);

@@ -222,6 +222,7 @@ struct counters
 	uint64_t	gained[GH_SUBTABLES_MAX];	/* entries, wraps below zero */
 	uint32_t	present;		/* length of the list of keys that were there */
 	uint32_t	overflow;		/* length of the list of keys not placed */
+	uint32_t	repeated;		/* length of the list of positions whose keys come again */
 	uint32_t	appended;		/* length of a list of residuals or records, or of keys that are
 								 * not placed yet after a search */
 	uint32_t	unclaimed;		/* keys not placed that may be there more than once */
@@ -253,8 +254,11 @@ struct move_journal
 struct group_view
 {
 	uint32_t	mask;			/* places, a power of two, less one */
-	uint32_t   *first;			/* by place: smallest position, the leader; or NONE */
+	uint32_t   *first;			/* by place: the leader, the smallest position or any; or NONE */
 	uint32_t   *last;			/* by place: largest position, or number of them */
+	/* of GROUP_REPEATED, by place: 1 where a key has several positions, not all of them finds */
+	uint8_t    *repeated;
+	const uint8_t *ops;			/* by position */
 	uint32_t   *place;			/* by index into the list */
 	uint32_t   *rank;			/* by index into the list; NULL: not wanted */
 };

@@ -3,16 +3,18 @@
  *		Mixed batches of INSERT, UPSERT, FIND and DELETE: one slice.
  *
  * The results are those of doing the positions one after the other, but nothing is
- * done in turn.  At any time a key is in one of three states: gone, kept with
+ * done in turn.  Most keys come once in a slice, or are only looked for: group.cu tells which do not.
+ * Such a position looks its key up, which gives its result and what must become of the key.
+ *
+ * A key that comes again, not only to be found, is, at any time, in one of three states: gone, kept with
  * the value that the table had, or with the value of a position of the slice.  What
  * an operation does to a key is a map of states to states, which a pair of states
  * describes: what an absent key becomes, and what a present one does.  Maps are
  * composed, and composition is associative, so
  *
- *	- the positions are sorted by key, a stable sort of the places at which group.cu
- *	  has them meet;
+ *	- the positions of such keys are sorted by key and position;
  *	- a prefix scan by key composes for every position what was before it;
- *	- the leader of a key looks it up, which gives the state to begin with;
+ *	- the leader of a key has looked it up, which gives the state to begin with;
  *	- every position then knows the state that it met, hence its result, and the
  *	  last one of a key knows what must become of the key.
  *
@@ -81,11 +83,11 @@ struct mixed_work
 {
 	group_view	group;
 	place_lists lists;
-	/* by leader */
+	/* by leader; the first two of keys that come again */
 	uint8_t    *there;			/* the key is in the table */
 	char	  **held;			/* where its value is */
 	uint32_t   *final;			/* the state that it ends in */
-	/* in the order of keys */
+	/* in the order of keys that come again */
 	key_order	order;
 	state_map  *maps;
 	state_map  *before;			/* maps of all positions of the key before this one */
@@ -98,120 +100,183 @@ struct mixed_work
 
 /* ------------------------------------------------------------------ kernels */
 
-/* Operations are checked; leaders look their keys up. */
+/* What a position met and what must become of its key, if it is the key's last. */
+struct mixed_outcome
+{
+	uint32_t	position;
+	uint8_t		op;
+	bool		told;			/* this thread has one */
+	bool		present;		/* met by this position */
+	const char *value;			/* found, where it is; NULL: it is `word` */
+	uint64_t	word;			/* found, or the absent one */
+	uint32_t	leader;
+	bool		fresh;			/* `final` is the position to place */
+	bool		changed;		/* the leader's key gets that state */
+	uint32_t	final;
+};
+
+/* What becomes of a key that the table has, or has not, and that ends in that state. */
+static __device__ __forceinline__ void
+decide_action(mixed_outcome &outcome, bool there, uint32_t final, bool has_values)
+{
+	outcome.final = final;
+	outcome.fresh = !there && final != STATE_GONE;
+	outcome.changed = there && (final == STATE_GONE || (has_values && final != STATE_KEPT));
+}
+
+/*
+ * Counts what the threads' positions did, each one of four things or nothing, and how many operations
+ * are none.  The sums of a block, which are BLOCK_THREADS at most, travel in one word.
+ */
+static __device__ __forceinline__ void
+count_outcomes(const mixed_outcome &outcome, bool invalid, counters *counts)
+{
+	static_assert(BLOCK_THREADS < 1 << 12, "sums of twelve bits");
+	uint8_t		op = outcome.told ? outcome.op : 0;
+	bool		present = outcome.present;
+	uint64_t   *const counter[4] = {&counts->matched, &counts->inserted, &counts->replaced,
+		&counts->removed};
+	bool		counted[5] = {op == GH_FIND && present,
+		(op == GH_INSERT || op == GH_UPSERT) && !present, op == GH_UPSERT && present,
+		op == GH_DELETE && present, invalid};
+	uint64_t	sums = 0;
+
+	for (int i = 0; i < 5; i++)
+		sums |= (uint64_t) (counted[i] ? 1 : 0) << (12 * i);
+	sums = block_sum(sums);
+	for (int i = 0; i < 4; i++)
+		if ((sums >> (12 * i) & 0xfff) != 0)
+			add_relaxed(counter[i], sums >> (12 * i) & 0xfff);
+	if (sums >> 48 != 0)
+		atomicAdd(&counts->invalid, (uint32_t) (sums >> 48));
+}
+
+/* Stores and lists outcomes.  All threads of the block come here, with one or without. */
+static __device__ __forceinline__ void
+tell_outcomes(const mixed_work &work, const slice_io &slice, uint32_t value_size,
+			  const mixed_outcome &outcome, counters *counts)
+{
+	uint32_t	index;
+
+	if (outcome.told)
+		slice.flags[outcome.position] =
+			outcome.present == (outcome.op == GH_FIND || outcome.op == GH_DELETE) ? 1 : 0;
+	if (slice.values_out != nullptr)
+	{
+		char	   *to = slice.values_out + (uint64_t) outcome.position * value_size;
+
+		warp_copy_values(outcome.value != nullptr, to, outcome.value, value_size);
+		if (outcome.told && outcome.value == nullptr)
+			value_from_word(to, outcome.word, value_size);
+	}
+	index = block_append_index(&counts->appended, outcome.fresh);
+	if (outcome.fresh)
+		work.fresh[index] = outcome.final;
+	index = block_append_index(&counts->present, outcome.changed);
+	if (outcome.changed)
+	{
+		work.final[outcome.leader] = outcome.final;
+		work.changed[index] = outcome.leader;
+	}
+}
+
+/*
+ * Operations are checked; positions for which order does not matter have their results; of the others,
+ * which are listed, leaders look their keys up.
+ */
 template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
-begin_kernel(const __grid_constant__ table_view view, entry_list list, mixed_work work,
-			 const uint8_t *ops, counters *counts)
+once_kernel(const __grid_constant__ table_view view, const __grid_constant__ slice_io slice,
+			const __grid_constant__ mixed_work work, uint64_t absent, counters *counts)
 {
 	uint64_t	i = ELEMENT;
-	bool		listed = i < list.count;
-	bool		leader = listed && work.group.first[work.group.place[i]] == (uint32_t) i;
-	uint8_t		op = listed ? ops[i] : (uint8_t) GH_FIND;
-	bool		invalid = op != GH_INSERT && op != GH_UPSERT && op != GH_FIND &&
-		op != GH_DELETE;
-	uint32_t	invalids = (uint32_t) __popc(__ballot_sync(ALL_LANES, invalid));
-	entry_place place = warp_locate<L>(view, leader ? list_key<L>(list, (uint32_t) i) : 0,
-									   leader);
+	bool		listed = i < slice.count;
+	uint32_t	group = listed ? work.group.place[i] : 0;
+	bool		again = listed && work.group.repeated[group] != 0;
+	bool		leader = listed && (!again || work.group.first[group] == (uint32_t) i);
+	mixed_outcome outcome = {};
+	typename L::key_type key = leader ? static_cast<const typename L::key_type *>(slice.keys)[i] : 0;
+	entry_place place = warp_locate<L>(view, key, leader);
+	bool		invalid;
+	uint32_t	index;
 
-	if ((threadIdx.x & 31) == 0 && invalids != 0)
-		atomicAdd(&counts->invalid, invalids);
-	if (leader)
+	outcome.position = outcome.leader = listed ? (uint32_t) i : 0;
+	outcome.word = absent;
+	outcome.op = listed ? slice.ops[i] : (uint8_t) GH_FIND;
+	outcome.told = listed && !again;
+	invalid = outcome.op != GH_INSERT && outcome.op != GH_UPSERT && outcome.op != GH_FIND &&
+		outcome.op != GH_DELETE;
+	if (outcome.told)
+	{
+		state_map	map = operation_map(outcome.op, outcome.position);
+
+		outcome.present = place.found;
+		if (outcome.op == GH_FIND && place.found && L::together)
+			outcome.word = place.loaded;
+		else if (outcome.op == GH_FIND && place.found)
+			outcome.value = place.value;
+		decide_action(outcome, place.found, map_state(map, place.found ? STATE_KEPT : STATE_GONE),
+					  view.value_size != 0);
+	}
+	else if (leader)
 	{
 		work.there[i] = place.found ? 1 : 0;
 		work.held[i] = place.value;
 	}
+	tell_outcomes(work, slice, view.value_size, outcome, counts);
+	index = block_append_index(&counts->repeated, again);
+	if (again)
+		work.order.unsorted[index] = order_number(work.order, group, (uint32_t) i);
+	count_outcomes(outcome, invalid, counts);
+	__syncthreads();			/* block_sum's words are read */
 	if (view.count_reads != 0)
 		block_add(&counts->bucket_reads, place.reads);
 }
 
 static __global__ void __launch_bounds__(BLOCK_THREADS)
-maps_kernel(mixed_work work, uint32_t count, const uint8_t *ops)
+maps_kernel(const __grid_constant__ mixed_work work, uint32_t count, const uint8_t *ops)
 {
 	uint64_t	i = ELEMENT;
 
 	if (i < count)
-		work.maps[i] = operation_map(ops[work.order.positions[i]],
-									 work.order.positions[i]);
-}
-
-/*
- * Counts what a thread's position did, which is one of four things or nothing.  The
- * four sums of a block, which are BLOCK_THREADS at most, travel in one word.
- */
-static __device__ __forceinline__ void
-count_results(uint8_t op, bool present, counters *counts)
-{
-	uint64_t   *const counter[4] = {&counts->matched, &counts->inserted, &counts->replaced,
-		&counts->removed};
-	bool		counted[4] = {op == GH_FIND && present,
-		(op == GH_INSERT || op == GH_UPSERT) && !present, op == GH_UPSERT && present,
-		op == GH_DELETE && present};
-	uint64_t	sums = 0;
-
-	for (int i = 0; i < 4; i++)
-		sums |= (uint64_t) (counted[i] ? 1 : 0) << (16 * i);
-	sums = block_sum(sums);
-	for (int i = 0; i < 4; i++)
-		if ((sums >> (16 * i) & 0xffff) != 0)
-			add_relaxed(counter[i], sums >> (16 * i) & 0xffff);
-}
-
-/* The last position of a key lists what must become of it. */
-static __device__ __forceinline__ void
-list_action(const mixed_work &work, uint32_t leader, uint32_t final, bool has_values,
-			counters *counts)
-{
-	bool		there = work.there[leader] != 0;
-
-	if (!there && final != STATE_GONE)
-		work.fresh[append_index(&counts->appended)] = final;
-	if (there && (final == STATE_GONE || (has_values && final != STATE_KEPT)))
 	{
-		work.final[leader] = final;
-		work.changed[append_index(&counts->present)] = leader;
+		uint32_t	position = order_position(work.order, work.order.sorted[i]);
+
+		work.maps[i] = operation_map(ops[position], position);
 	}
 }
 
-/* Every position's results, from the state that it met. */
+/* The results of positions of keys that come again, each from the state that it met. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
-results_kernel(mixed_work work, slice_io slice, uint64_t absent, uint32_t value_size,
-			   counters *counts)
+again_kernel(const __grid_constant__ mixed_work work, const __grid_constant__ slice_io slice, uint32_t count,
+			 uint64_t absent, uint32_t value_size, counters *counts)
 {
 	uint64_t	i = ELEMENT;
-	bool		listed = i < slice.count;
-	uint32_t	position = 0;
-	uint8_t		op = 0;
-	bool		present = false;	/* met by this position */
-	const char *value = nullptr;	/* found */
+	mixed_outcome outcome = {};
 
-	if (listed)
+	outcome.word = absent;
+	if (i < count)
 	{
-		uint32_t	place = work.order.places[i];
-		uint32_t	leader = work.group.first[place];
-		bool		last = i + 1 == slice.count || work.order.places[i + 1] != place;
-		uint32_t	state = map_state(work.before[i],
-									  work.there[leader] != 0 ? STATE_KEPT : STATE_GONE);
+		uint64_t	number = work.order.sorted[i];
+		uint32_t	place = order_place(work.order, number);
+		bool		last = i + 1 == count || order_place(work.order, work.order.sorted[i + 1]) != place;
+		bool		there;
+		uint32_t	state;
 
-		position = work.order.positions[i];
-		op = slice.ops[position];
-		present = state != STATE_GONE;
-		if (op == GH_FIND && present)
-			value = state == STATE_KEPT ? work.held[leader] :
+		outcome.leader = work.group.first[place];
+		there = work.there[outcome.leader] != 0;
+		state = map_state(work.before[i], there ? STATE_KEPT : STATE_GONE);
+		outcome.position = order_position(work.order, number);
+		outcome.op = slice.ops[outcome.position];
+		outcome.told = true;
+		outcome.present = state != STATE_GONE;
+		if (outcome.op == GH_FIND && outcome.present)
+			outcome.value = state == STATE_KEPT ? work.held[outcome.leader] :
 				slice.values + (uint64_t) state * value_size;
-		slice.flags[position] = present == (op == GH_FIND || op == GH_DELETE) ? 1 : 0;
 		if (last)
-			list_action(work, leader, map_state(work.maps[i], state), value_size != 0,
-						counts);
+			decide_action(outcome, there, map_state(work.maps[i], state), value_size != 0);
 	}
-	if (slice.values_out != nullptr)
-	{
-		char	   *to = slice.values_out + (uint64_t) position * value_size;
-
-		warp_copy_values(value != nullptr, to, value, value_size);
-		if (listed && value == nullptr)
-			value_from_word(to, absent, value_size);
-	}
-	count_results(op, present, counts);
+	tell_outcomes(work, slice, value_size, outcome, counts);
+	count_outcomes(outcome, false, counts);
 }
 
 /* Changes or removes the keys of the listed leaders. */
@@ -241,18 +306,31 @@ change_kernel(const __grid_constant__ table_view view, entry_list list,
 	sums.end(counts, &counts->removed, -1);
 }
 
+/* Are two numbers of an order of one key? */
+struct same_key
+{
+	int			position_bits;
+
+	__host__ __device__ __forceinline__ bool
+	operator() (uint64_t a, uint64_t b) const
+	{
+		return a >> position_bits == b >> position_bits;
+	}
+};
+
 /* The prefix scan; with a NULL space it only tells how much it wants. */
 static cudaError_t
 scan_maps(const mixed_work *work, void *space, size_t *space_bytes, uint32_t count,
 		  cudaStream_t stream)
 {
+	same_key	same = {work->order.position_bits};
+
 	try
 	{
 		return cub::DeviceScan::ExclusiveScanByKey(space, *space_bytes,
-												   work->order.places, work->maps,
+												   work->order.sorted, work->maps,
 												   work->before, compose_maps(),
-												   (state_map) MAP_IDENTITY, count,
-												   ::cuda::std::equal_to<>(), stream);
+												   (state_map) MAP_IDENTITY, count, same, stream);
 	}
 	catch (...)
 	{
@@ -268,7 +346,7 @@ mixed_carve(void *base, uint64_t keys, size_t *bytes)
 	carver		carver = {static_cast<char *>(base), 0};
 	mixed_work	work = {};
 
-	work.group = group_carve(&carver, keys, GROUP_FIRST);
+	work.group = group_carve(&carver, keys, GROUP_REPEATED);
 	place_carve(&carver, keys, &work.lists);
 	/* flags of placing are by the position that gave the value: not the slice's */
 	work.lists.flags = carver.array<uint8_t>(keys);
@@ -299,31 +377,41 @@ mixed_bytes(const cuda_table *table, uint64_t keys)
 }
 
 /*
- * Finds out every position's result and what must become of each key, changing
- * nothing.  Waits for the device; the counters are in lane 0.
+ * The results of keys that come once, and which positions have the others.  Waits for the device; the
+ * counters are in lane 0.
  */
 static GhStatus
-mixed_results(cuda_table *table, const GhRequest *request, const slice_io *slice,
-			  const mixed_work *work, GhError *error)
+mixed_once(cuda_table *table, const GhRequest *request, const slice_io *slice,
+		   const mixed_work *work, GhError *error)
 {
 	lane	   *lane = &table->lanes[0];
 	entry_list	list = {slice->keys, nullptr, nullptr, slice->count};
-	size_t		bytes = work->scan_bytes;
-	uint32_t	blocks = blocks_for(slice->count);
+	group_view	group = work->group;
 
-	GH_TRY(group_positions(table, &list, &work->group, GROUP_FIRST, error));
+	group.ops = slice->ops;
+	GH_TRY(group_positions(table, &list, &group, GROUP_REPEATED, error));
 	GH_TRY(lane_count_reset(table, lane, error));
-	LAYOUT_DISPATCH(table, begin_kernel<L><<<blocks, BLOCK_THREADS, 0, lane->stream>>>(
-						table_make_view(table), list, *work, slice->ops,
-						lane->device_count));
+	LAYOUT_DISPATCH(table, once_kernel<L><<<blocks_for(slice->count), BLOCK_THREADS, 0, lane->stream>>>(
+						table_make_view(table), *slice, *work, request->absent, lane->device_count));
 	LAUNCH_TRY(table, error);
-	GH_TRY(order_positions(table, &work->group, &work->order, slice->count, error));
-	maps_kernel<<<blocks, BLOCK_THREADS, 0, lane->stream>>>(*work, slice->count, slice->ops);
+	return lane_count_read(table, lane, error);
+}
+
+/* Those of the others, of so many positions; counters go on. */
+static GhStatus
+mixed_again(cuda_table *table, const GhRequest *request, const slice_io *slice, const mixed_work *work,
+			uint32_t count, GhError *error)
+{
+	lane	   *lane = &table->lanes[0];
+	size_t		bytes = work->scan_bytes;
+	uint32_t	blocks = blocks_for(count);
+
+	GH_TRY(order_numbers(table, &work->order, count, error));
+	maps_kernel<<<blocks, BLOCK_THREADS, 0, lane->stream>>>(*work, count, slice->ops);
 	LAUNCH_TRY(table, error);
-	CUDA_TRY(table, scan_maps(work, work->scan_space, &bytes, slice->count, lane->stream),
-			 error);
-	results_kernel<<<blocks, BLOCK_THREADS, 0, lane->stream>>>(
-		*work, *slice, request->absent, table->options.value_size, lane->device_count);
+	CUDA_TRY(table, scan_maps(work, work->scan_space, &bytes, count, lane->stream), error);
+	again_kernel<<<blocks, BLOCK_THREADS, 0, lane->stream>>>(*work, *slice, count, request->absent,
+															 table->options.value_size, lane->device_count);
 	LAUNCH_TRY(table, error);
 	return lane_count_read(table, lane, error);
 }
@@ -357,13 +445,18 @@ mixed_run(cuda_table *table, GhRequest *request, const slice_io *slice, GhError 
 	uint32_t	present;
 	counters	count;
 
-	GH_TRY(mixed_results(table, request, slice, &work, error));
+	GH_TRY(mixed_once(table, request, slice, &work, error));
 	count = *table->lanes[0].host_count;
 	table->stats.bucket_reads += count.bucket_reads;
 	if (count.invalid > 0)
 		return gh_error_set(error, GH_INVALID,
 							"%u of %u operations of a mixed request are none of insert, upsert, find and delete",
 							(unsigned) count.invalid, (unsigned) slice->count);
+	if (count.repeated > 0)
+	{
+		GH_TRY(mixed_again(table, request, slice, &work, count.repeated, error));
+		count = *table->lanes[0].host_count;
+	}
 	fresh.count = count.appended;
 	if (fresh.count > 0)
 		GH_TRY(entries_place(table, &fresh, &work.lists, &placed, &present, error));
@@ -377,4 +470,4 @@ mixed_run(cuda_table *table, GhRequest *request, const slice_io *slice, GhError 
 	return GH_OK;
 }
 
-const slice_operation mixed_operation = {mixed_bytes, mixed_run, SLICE_MAX};
+const slice_operation mixed_operation = {mixed_bytes, mixed_run, MIXED_SLICE_MAX};

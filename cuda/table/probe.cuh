@@ -472,7 +472,7 @@ block_add(uint64_t *counter, uint64_t amount)
 
 /*
  * The next index of a list under construction for each thread that appends, with one
- * atomic for the block.  All threads of the block come here, once in a kernel.
+ * atomic for the block.  All threads of the block come here.
  */
 static __device__ __forceinline__ uint32_t
 block_append_index(uint32_t *used, bool appending)
@@ -500,7 +500,11 @@ block_append_index(uint32_t *used, bool appending)
 		}
 	}
 	__syncthreads();			/* all warps' first indexes are */
-	return of_warp[warp] + (uint32_t) __popc(lanes & ((1u << (threadIdx.x & 31)) - 1));
+
+	uint32_t	index = of_warp[warp] + (uint32_t) __popc(lanes & ((1u << (threadIdx.x & 31)) - 1));
+
+	__syncwarp();				/* all lanes have read: the next call may write */
+	return index;
 }
 
 /*

@@ -486,14 +486,24 @@ region_link_queue(const region_context<L> &context, uint32_t queued)
 	__syncthreads();			/* the lists are whole */
 }
 
+/* What a region is that queued entries get into. */
+enum region_kind
+{
+	REGION_EMPTY,				/* it was; equal keys may be in the queue */
+	REGION_FILLED,				/* it had entries, and slots that are free again */
+	REGION_COUNTED				/* as empty, and no keys of the queue are equal (build_region.cuh) */
+};
+
 /*
  * The phase "move", a tile of as many lanes as a bucket has slots for each queued entry.
- * What is left in hand in the end is listed; FILLED: then *full.
+ * What is left in hand in the end is listed; of a region that was filled, then *full; of one that is
+ * counted, it is left out.
  */
-template <typename L, bool FILLED> static __device__ __forceinline__ void
+template <typename L, region_kind KIND> static __device__ __forceinline__ void
 region_move_queued(const region_context<L> &context, uint32_t queued, uint32_t *taken,
 				   bool *full)
 {
+	constexpr bool FILLED = KIND == REGION_FILLED;
 	uint32_t	lane = threadIdx.x & 31;
 	uint32_t	first = lane / L::slots * L::slots;
 	tile_move<L> tile = {};
@@ -508,7 +518,7 @@ region_move_queued(const region_context<L> &context, uint32_t queued, uint32_t *
 		if (!tile.moving && next < queued)
 		{
 			tile_fetch<L>(context, next, &tile);
-			if (!FILLED)
+			if (KIND == REGION_EMPTY)
 				tile_pass_equal<L>(context, next, lane == first, &tile);
 		}
 		__syncwarp();
@@ -518,7 +528,7 @@ region_move_queued(const region_context<L> &context, uint32_t queued, uint32_t *
 			tile.moving = false;
 			if (FILLED)
 				*full = true;
-			else if (lane == first)
+			else if (KIND == REGION_EMPTY && lane == first)
 				leave_over<L>(context.map.leftover, L::key_of(tile.entry.word),
 							  (typename L::key_type) (L::packed ? tile.entry.word >> 32 :
 													  tile.entry.value), 0, context.counts);
@@ -603,8 +613,8 @@ region_kernel(const __grid_constant__ table_view view, const __grid_constant__ r
 	region_fill<L>(context, map.filled[context.region], &queued);
 	__syncthreads();			/* all are placed or queued, and all values are there */
 	region_link_queue<L>(context, queued < map.queue ? queued : map.queue);
-	region_move_queued<L, false>(context, queued < map.queue ? queued : map.queue, &taken,
-								 nullptr);
+	region_move_queued<L, REGION_EMPTY>(context, queued < map.queue ? queued : map.queue, &taken,
+										nullptr);
 	__syncthreads();			/* nothing moves any more */
 	region_store<L>(context, entries);
 	__syncthreads();			/* all have counted */

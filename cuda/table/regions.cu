@@ -66,6 +66,22 @@ regions_may(const cuda_table *table, uint64_t count)
 		(table->layout == LAYOUT_K4V4 || table->layout == LAYOUT_K8V8);
 }
 
+bool
+regions_worth(const cuda_table *table, uint64_t count)
+{
+	return regions_may(table, count) && count * REGIONS_SLOTS_SHARE >= table_slots(table);
+}
+
+/* Of a table that is empty and whose slots are all written. */
+void
+regions_begin(cuda_table *table)
+{
+	table->ordered = true;
+	for (uint32_t i = 1; i < table->options.subtables; i++)
+		if (table->sub[i].buckets != table->sub[0].buckets)
+			table->ordered = false;
+}
+
 /* What a launch may ask for of a block's shared memory, beside the kernel's own. */
 size_t
 regions_shared_most(const cuda_table *table, size_t fixed)
@@ -91,8 +107,8 @@ shared_bytes(const cuda_table *table, const region_map *map)
  * 0.9 7.8 and 4.4, with standard deviations of a tenth of that.  As long as three blocks of a
  * multiprocessor have room for six of these, that is what they get; else two do.
  */
-static uint32_t
-queue_room(const cuda_table *table, uint32_t slots)
+uint32_t
+regions_queue_room(const cuda_table *table, uint32_t slots)
 {
 	uint64_t	region_bytes = (uint64_t) slots * table->slot_bytes;
 	uint64_t	entry_bytes = table->slot_bytes + 3 * sizeof(uint32_t);
@@ -211,11 +227,10 @@ regions_carve(const cuda_table *table, uint64_t count, void *base, region_work *
 	uint64_t	equal_bytes;
 
 	*work = {};
-	if (!regions_may(table, count) || count * REGIONS_SLOTS_SHARE < slots ||
-		(double) count > table->options.fill_max * (double) slots ||
+	if (!regions_worth(table, count) || (double) count > table->options.fill_max * (double) slots ||
 		!regions_map(table, &work->map))
 		return;
-	work->map.queue = queue_room(table, work->map.slots);
+	work->map.queue = regions_queue_room(table, work->map.slots);
 	if (shared_bytes(table, &work->map) > regions_shared_most(table, REGION_FIXED_BYTES) ||
 		!regions_plan_passes(table, count, false, work))
 		return;
@@ -291,13 +306,17 @@ partition_batch(cuda_table *table, const table_view &view, const entry_list *lis
 	return GH_OK;
 }
 
-/* All pairs of a list, with their positions, into the regions' lists. */
+/* All pairs of a list, with their positions if they are wanted, into the regions' lists. */
 GhStatus
 regions_list(cuda_table *table, const table_view &view, const entry_list *list,
 			 const region_work *work, GhError *error)
 {
-	TOGETHER_DISPATCH(table, GH_TRY((partition_batch<L, TO_LISTS, true>(table, view, list, work,
-																		error))));
+	if (work->positions)
+		TOGETHER_DISPATCH(table, GH_TRY((partition_batch<L, TO_LISTS, true>(table, view, list, work,
+																			error))));
+	else
+		TOGETHER_DISPATCH(table, GH_TRY((partition_batch<L, TO_LISTS, false>(table, view, list, work,
+																			 error))));
 	return GH_OK;
 }
 
@@ -405,11 +424,7 @@ regions_store(cuda_table *table, const entry_list *list, const region_work *work
 		equals.positions = static_cast<uint32_t *>(work->part.pairs);
 		outcome->equals = equals.positions;
 	}
-	/* all slots are written anew */
-	table->ordered = true;
-	for (uint32_t i = 1; i < table->options.subtables; i++)
-		if (table->sub[i].buckets != table->sub[0].buckets)
-			table->ordered = false;
+	regions_begin(table);
 	status = store_regions(table, list, work, &equals, outcome, error);
 	if (status == GH_DEVICE_ERROR || (status == GH_OK && outcome->stored))
 		return status;

@@ -31,6 +31,8 @@
 /* The same where the arrays are on the device, for operations whose scratch
  * memory is small: a launch should be long beside what the host does between. */
 #define DEVICE_SLICE_MAX ((uint64_t) 1 << 23)
+/* The same for operations whose scratch memory is large: a lane keeps that of a slice. */
+#define MIXED_SLICE_MAX ((uint64_t) 1 << 21)
 /* Keys of one slice that fit lane 0 whatever the memory's state. */
 #define SLICE_MIN ((uint64_t) 256)
 
@@ -404,12 +406,13 @@ extern const slice_operation mixed_operation;	/* mixed.cu */
 enum group_mode
 {
 	GROUP_FIRST,				/* only the leaders */
+	GROUP_REPEATED,				/* leaders are any position; for whose keys order matters */
 	GROUP_LAST,					/* last: the largest position */
 	GROUP_COUNT					/* last: how many positions; rank: each one's number,
 								 * from 0, in no particular order */
 };
 
-/* Takes a group_view for that many keys, up to GROUP_MAX, out of a buffer. */
+/* Takes a group_view for that many keys out of a buffer. */
 struct carver;
 extern group_view group_carve(carver *carver, uint64_t keys, group_mode mode);
 /* Enqueues the grouping of a list of up to that many keys on lane 0. */
@@ -419,19 +422,43 @@ extern GhStatus group_positions(cuda_table *table, const entry_list *list,
 
 /* ----------------------------------------------------------------- order.cu */
 
-/* Positions sorted by key, those of a key ascending. */
+/*
+ * Positions sorted by key, those of a key ascending: each is a number of which the
+ * upper bits are its place in the group.
+ */
 struct key_order
 {
-	uint32_t   *unsorted;		/* positions in their own order */
-	uint32_t   *positions;		/* sorted */
-	uint32_t   *places;			/* the same positions' places in the group */
+	uint64_t   *unsorted;
+	uint64_t   *sorted;
+	int			position_bits;
+	int			bits;			/* of a number */
 	void	   *space;			/* CUB's */
 	size_t		space_bytes;
 };
 
+static __host__ __device__ __forceinline__ uint64_t
+order_number(const key_order &order, uint32_t place, uint32_t position)
+{
+	return (uint64_t) place << order.position_bits | position;
+}
+
+static __host__ __device__ __forceinline__ uint32_t
+order_place(const key_order &order, uint64_t number)
+{
+	return (uint32_t) (number >> order.position_bits);
+}
+
+static __host__ __device__ __forceinline__ uint32_t
+order_position(const key_order &order, uint64_t number)
+{
+	return (uint32_t) number & (((uint32_t) 1 << order.position_bits) - 1);
+}
+
 extern key_order order_carve(carver *carver, const group_view *group, uint64_t keys);
+/* Enqueue on lane 0 the sort of all positions of a slice, or of the numbers that are in `unsorted`. */
 extern GhStatus order_positions(cuda_table *table, const group_view *group,
 								const key_order *order, uint32_t count, GhError *error);
+extern GhStatus order_numbers(cuda_table *table, const key_order *order, uint32_t count, GhError *error);
 
 /* ----------------------------------------------------------------- place.cu */
 

@@ -390,26 +390,26 @@ make_of(Oid database, const char *function, const char *type, void (*end) (Oid d
 	return done;
 }
 
-/* Has columns made that the planner asked for, in one database after the other. */
+/* Has columns made that the planner asked for, in one database; the next one has its turn in the next round, at once. */
 static void
 make_columns(void)
 {
-	Oid			database;
+	Oid			database = may_make && gh_prewarm_columns ? gh_columns_wanted_database() : InvalidOid;
 
-	while (may_make && gh_prewarm_columns && OidIsValid(database = gh_columns_wanted_database()))
-		if (!make_of(database, "gh_columns_worker_main", "gpuhash columns worker", gh_columns_wanted_end))
-			return;
+	if (OidIsValid(database) &&
+		make_of(database, "gh_columns_worker_main", "gpuhash columns worker", gh_columns_wanted_end))
+		SetLatch(MyLatch);
 }
 
-/* Has copies of indexes made again. */
+/* Has copies of indexes made again, likewise. */
 static void
 make_copies(void)
 {
-	Oid			database;
+	Oid			database = may_make ? gh_index_wanted_database() : InvalidOid;
 
-	while (may_make && OidIsValid(database = gh_index_wanted_database()))
-		if (!make_of(database, "gh_copies_worker_main", "gpuhash copies worker", gh_index_wanted_end))
-			return;
+	if (OidIsValid(database) &&
+		make_of(database, "gh_copies_worker_main", "gpuhash copies worker", gh_index_wanted_end))
+		SetLatch(MyLatch);
 }
 
 /* What ended the server might be what was loaded then. */

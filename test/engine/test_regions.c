@@ -186,7 +186,112 @@ test_fill(Context *c)
 	free(others);
 }
 
+/* Keys of several values each: from 1 to 10 of most, and five of those with patterns of their own; or a hot one as well. */
+static void
+draw_several(Context *c, uint64_t *keys, uint64_t count, bool hot)
+{
+	uint64_t	first = random_next(c);
+	uint64_t	i;
+
+	for (i = 0; i < count; i++)
+		keys[i] = (first + random_below(c, count / 5)) * UINT64_C(0x9e3779b97f4a7c15);
+	for (i = 0; i < 5 * SPECIALS; i++)
+		keys[random_below(c, count)] = special_keys[i % SPECIALS];
+	for (i = 3; hot && i < count; i += 10)
+		keys[i] = first;
+}
+
+/* Builds that need no flags, of more values than the table has room for keys, by every way that such a batch comes. */
+static void
+test_several(Context *c)
+{
+	uint64_t	count = sized(c, 300000, 150000);
+	uint64_t   *keys = make_words(count);
+	uint64_t   *others = make_words(count);
+	int			i;
+
+	for (i = 0; i < (c->reduced ? 8 : 12) && c->failures == 0; i++)
+	{
+		uint32_t	size = i % 2 == 0 ? 8 : 4;
+		GhTableOptions options = options_of(c, (TableType) {KIND_MULTI, size, size});
+		DeviceBatch d;
+		Subject		s;
+
+		options.capacity = i % 3 == 0 ? count / 4 : count / 16;
+		options.fill_max = i % 3 == 0 ? 0.8 : i % 3 == 1 ? 0.9 : GH_FILL_MAX_MAX;
+		options.subtables = 2 + (uint32_t) i % 5;
+		if (!subject_open(&s, c, &options))
+			break;
+		draw_several(c, keys, count, i % 8 == 5);
+		if (i / 2 % 2 == 0 || !device_batch_fits(c))
+		{
+			s.bare = true;
+			do_checked(&s, GH_BUILD, keys, NULL, count);
+			s.bare = false;
+		}
+		else if (device_batch_begin(&s, &d, i % 3 == 0 ? GH_BUILD : GH_ADD, keys, count, false))
+		{
+			if (i % 3 == 2)
+				(void) run_with_alarms(&d.batch, 100);
+			else
+				CHECK_STATUS(c, "a build on the device", batch_run(&d.batch), GH_OK);
+			device_batch_end(&d);
+		}
+		use_filled(&s, keys, others, count);
+		subject_close(&s);
+	}
+	free(keys);
+	free(others);
+}
+
+/* Such a build whose run-th taking of memory is refused, or all from there on, goes another way or may be asked for again. */
+static bool
+survive_build(Context *c, uint32_t size, const uint64_t *keys, uint64_t count, uint64_t run, bool after)
+{
+	GhTableOptions options = options_of(c, (TableType) {KIND_MULTI, size, size});
+	Subject		s;
+	bool		refused = true;
+
+	memset(&s, 0, sizeof(s));
+	host_init_locked(&s.state, &s.host);
+	s.state.fail_at = c->on_host ? run : 0;
+	s.state.refuse_at = c->on_host ? 0 : run;
+	s.state.fail_after = s.state.refuse_after = after;
+	s.patient = true;
+	options.capacity = count / 16;
+	if (subject_try(&s, c, &options) != GH_OK)
+		return true;
+	s.bare = true;
+	do_checked(&s, GH_BUILD, keys, NULL, count);
+	s.bare = false;
+	refused = s.state.failed || s.state.refused;
+	check_content(&s);
+	subject_close(&s);
+	return refused;
+}
+
+static void
+test_several_refused(Context *c)
+{
+	uint64_t	count = 100000;
+	uint64_t   *keys = make_words(count);
+	int			way;
+
+	for (way = 0; way < 4 && c->failures == 0; way++)
+	{
+		uint64_t	run = 1;
+
+		draw_several(c, keys, count, false);
+		while (survive_build(c, way / 2 == 0 ? 8 : 4, keys, count, run, way % 2 != 0) && run < 200 && c->failures == 0)
+			run++;
+		CHECK(c, run > 4 && run < 200, "%" PRIu64 " takings of memory were refused", run);
+	}
+	free(keys);
+}
+
 const Test	region_tests[] = {
 	{"batches that fill a table", test_fill, false},
+	{"builds of several values a key", test_several, false},
+	{"builds of several values a key, memory refused", test_several_refused, false},
 	{NULL, NULL, false}
 };

@@ -143,7 +143,9 @@ sub argument
 	return ($kind, $a, 0) if rand() < 0.5 || $kind !~ /int|numeric|float/;
 	return ($kind, "CASE WHEN " . safe_condition() . " THEN $a END", 0) if rand() < 0.3;
 	return ($kind, one_of("coalesce($a, 1)", "coalesce($a, $b)", "nullif($a, 1)"), $kind eq 'numeric') if rand() < 0.4;
-	return ($kind, one_of($kind eq 'int' ? ("$a % 10", "$a / 7") : ("-$a", "$a + $b", $kind eq 'float' ? ("$a * 2", "floor($a)") : ("$a * 1.50", "$a / 7.0", "$a / 2", "$a * 1000 / 0.8 - 50", "coalesce($a / 100, $b)", "$a / (abs($b) + 1)", "round($a / 3, 2)", "$a % 3"))), 0);
+	my $computed = one_of($kind eq 'int' ? ("$a % 10", "$a / 7") : ("-$a", "$a + $b", $kind eq 'float' ? ("$a * 2", "floor($a)") : ("$a * 1.50", "$a / 7.0", "$a / 2", "$a * 1000 / 0.8 - 50", "coalesce($a / 100, $b)", "$a / (abs($b) + 1)", "round($a / 3, 2)", "$a % 3")));
+	# a zero has the digits that its divisor asks for
+	return ($kind, $computed, $kind eq 'numeric' && $computed =~ m{/ \(});
 }
 
 # Chooses the argument of aggregates with DISTINCT.  None fails: these aggregates have filters.
