@@ -15,6 +15,10 @@
  *
  *		... FROM i WHERE EXISTS (SELECT 1 FROM o WHERE o.k = i.k AND o.y = 1) GROUP BY i.k
  *
+ * or, where these conditions are about keys, for keys that pass them.  If only rows that have a group pass the condition with
+ * the subquery, as those must for which it is strict, these conditions hold of them; of such with a subquery, which is a join,
+ * the outer query has no need then.
+ *
  * What is computed for keys that nobody asks for must not show (unnest_safe.c).  Subqueries of which it is asked whether
  * they have a row: unnest_in.c.
  *
@@ -41,6 +45,8 @@ typedef struct Unnesting
 	Query	   *query;
 	const GhLevel *level;		/* of the query */
 	List	   *conditions;		/* all of its WHERE, with IN in place of EXISTS */
+	List	   *held;			/* those of them that hold of each row which comes out for other reasons */
+	List	   *groups;			/* of the condition that is being changed: what was made of its subqueries */
 	GhUnnested	done;
 } Unnesting;
 
@@ -57,6 +63,7 @@ typedef struct Groups
 	List	   *join_clauses;
 	List	   *links;			/* what these were in the subquery */
 	List	   *quals;			/* of the subquery, that stay */
+	List	   *implied;		/* conditions of the outer query that hold of whatever row has a group */
 } Groups;
 
 /* ------------------------------------------------------------ conditions */
@@ -346,12 +353,13 @@ take_keys(Groups *groups)
 static void
 restrict_groups(Groups *groups, List *conditions)
 {
-	Node	   *asked = gh_unnest_asked_keys(groups->query, groups->level, conditions, groups->links);
+	Node	   *asked = gh_unnest_asked_keys(groups->query, groups->level, conditions, groups->sub, groups->links,
+											 &groups->implied);
 
 	if (asked == NULL)
 		return;
 	groups->quals = lappend(groups->quals, asked);
-	groups->sub->hasSubLinks = true;
+	groups->sub->hasSubLinks = groups->sub->hasSubLinks || checkExprHasSubLink(asked);
 }
 
 /* ---------------------------------------------------------------- scalar subqueries */
@@ -399,11 +407,12 @@ join_groups(Groups *groups)
 
 /* What takes the place of a scalar subquery; NULL: it stays. */
 static Node *
-unnest_scalar(const Unnesting *unnesting, const SubLink *link)
+unnest_scalar(Unnesting *unnesting, const SubLink *link)
 {
 	Query	   *query = unnesting->query;
 	Groups		groups = {.query = query,.level = unnesting->level,.sub = copyObject((Query *) link->subselect)};
 	Query	   *sub = groups.sub;
+	Groups	   *made;
 	Node	   *result;
 
 	if (link->subLinkType != EXPR_SUBLINK || !is_plain_aggregation(sub) || !gh_unnest_is_safe((Node *) sub, groups.level))
@@ -429,6 +438,9 @@ unnest_scalar(const Unnesting *unnesting, const SubLink *link)
 	if (gh_reads_outer_columns(result))
 		return NULL;
 	join_groups(&groups);
+	made = palloc(sizeof(Groups));
+	*made = groups;
+	unnesting->groups = lappend(unnesting->groups, made);
 	return result;
 }
 
@@ -469,9 +481,29 @@ prefer_in(Node *condition, Unnesting *unnesting)
 static Node *
 unnest_condition(Node *condition, Unnesting *unnesting)
 {
+	Relids		needed;
+	ListCell   *lc;
+
 	if (!checkExprHasSubLink(condition) || !gh_unnest_is_safe(condition, unnesting->level))
 		return condition;
-	return unnest_mutator(condition, unnesting);
+	unnesting->groups = NIL;
+	condition = unnest_mutator(condition, unnesting);
+	needed = find_nonnullable_rels(condition);
+	foreach(lc, unnesting->groups)
+	{
+		const Groups *groups = lfirst(lc);
+
+		if (bms_is_member((int) groups->varno, needed))
+			unnesting->held = list_concat_unique_ptr(unnesting->held, groups->implied);
+	}
+	return condition;
+}
+
+/* A condition that reads other tables only to say what holds of the rows anyway. */
+static bool
+is_spared(const Unnesting *unnesting, Node *condition)
+{
+	return list_member_ptr(unnesting->held, condition) && checkExprHasSubLink(condition);
 }
 
 /* Whether what the query returns is computed of single rows of its FROM. */
@@ -514,15 +546,20 @@ static void
 unnest_level(Unnesting *unnesting)
 {
 	Query	   *query = unnesting->query;
+	List	   *changed = NIL;
 	List	   *conditions = NIL;
 	ListCell   *lc;
+	ListCell   *lc2;
 
 	if (!may_unnest(unnesting))
 		return;
 	foreach(lc, unnesting->conditions)
 		lfirst(lc) = prefer_in(lfirst(lc), unnesting);
 	foreach(lc, unnesting->conditions)
-		conditions = lappend(conditions, unnest_condition(lfirst(lc), unnesting));
+		changed = lappend(changed, unnest_condition(lfirst(lc), unnesting));
+	forboth(lc, unnesting->conditions, lc2, changed)
+		if (!is_spared(unnesting, lfirst(lc)))
+			conditions = lappend(conditions, lfirst(lc2));
 	query->jointree->quals = gh_conjunction(conditions);
 	if (!returns_rows(query))
 		return;

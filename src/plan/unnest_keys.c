@@ -10,12 +10,19 @@
  *
  *		EXISTS (SELECT 1 FROM i WHERE i.k = o.k AND i.z < 0 AND EXISTS (SELECT 1 FROM o WHERE o.k = i.k AND o.y = 1))
  *
- * PostgreSQL makes a semi join of EXISTS, whose hash table is of all rows of i, and these are many more than those of o where a few of o
- * ask: so the table is small, and most rows of i are only looked up.  Likewise of NOT EXISTS, and of IN.  For groups: unnest.c.
+ * PostgreSQL makes a semi join of EXISTS, whose hash table is of all rows of i, and these are many more than those of o where
+ * a few of o ask: so the table is small, and most rows of i are only looked up.  Likewise of NOT EXISTS, and of IN.  For
+ * groups: unnest.c.
+ *
+ * Where all of the conditions are about keys, as o.k < 10 or o.k IN (SELECT ...), they are about the subquery's keys as well,
+ * which are equal to those: i.k < 10 says it without reading o once more.  But where i has many keys that are not in o, it is o
+ * that tells which may be asked for.
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/table.h"
+#include "catalog/pg_statistic.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -23,20 +30,26 @@
 #include "optimizer/optimizer.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 #include "compat.h"
 #include "gpuhash.h"
 #include "plan/unnest.h"
 
-/* The table of a subquery whose rows are to be fewer has so many, and so many times more than the one that asks, which is read twice. */
+/*
+ * The table of a subquery whose rows are to be fewer has so many, and so many times more than the one that asks, which is read
+ * twice.
+ */
 #define GH_REDUCED_ROWS 100000.0
 #define GH_REDUCED_FACTOR 2.0
+/* Of the subquery's keys so many are in the table that asks, by its number of rows, where conditions about keys tell enough. */
+#define GH_SHARED_KEYS 0.5
 
 /* ------------------------------------------------------- keys that may be asked for */
 
 /*
- * The one table of the query that all outer keys of the links are columns of; 0: there is none.  Beyond an outer join, rows without one of it may
- * ask, too.
+ * The one table of the query that all outer keys of the links are columns of; 0: there is none.  Beyond an outer join, rows
+ * without one of it may ask, too.
  */
 static Index
 asking_table(const Query *query, const List *links)
@@ -81,7 +94,9 @@ find_common_table(Node *node, int *depth)
 	return found;
 }
 
-/* Whether a subquery in the condition reads what a WITH of its query, or of one around that, has: these are found by levels. */
+/*
+ * Whether a subquery in the condition reads what a WITH of its query, or of one around that, has: these are found by levels.
+ */
 static bool
 reads_common_tables(Node *condition)
 {
@@ -106,7 +121,7 @@ conditions_of_table(List *conditions, Index table, const GhLevel *level)
 
 		if (bms_equal(gh_unnest_tables(condition, 0), bms_make_singleton((int) table)) && gh_unnest_is_safe(condition, level) &&
 			!gh_reads_outer_columns(condition) && !reads_common_tables(condition) && !has_scalar_subquery(condition, NULL))
-			result = lappend(result, copyObject(condition));
+			result = lappend(result, condition);
 	}
 	return result;
 }
@@ -131,24 +146,169 @@ links_of_table(const List *links, Index table)
 	return result;
 }
 
-/*
- * A condition for a subquery of the query: that a row has a key for which, by these conditions of the query's, a row of one table may ask; NULL: they
- * do not tell.  links: equalities of keys, as gh_unnest_find_keys finds them in the subquery.
- */
-Node *
-gh_unnest_asked_keys(const Query *query, const GhLevel *level, List *conditions, const List *links)
+/* How many rows a table had when it was last looked at; 0: nobody has. */
+static double
+rows_of(const RangeTblEntry *table)
 {
-	Index		table = asking_table(query, links);
-	List	   *quals = table == 0 ? NIL : conditions_of_table(conditions, table, level);
-	SubLink    *exists;
-	Query	   *sub;
-	RangeTblRef *ref;
+	Relation	relation;
+	double		result;
 
-	if (quals == NIL)
+	if (table->rtekind != RTE_RELATION)
+		return 0;
+	relation = table_open(table->relid, NoLock);
+	result = Max(relation->rd_rel->reltuples, 0);
+	table_close(relation, NoLock);
+	return result;
+}
+
+/* --------------------------------------------------------- conditions about keys */
+
+/* Columns of the table that asks become the keys of the subquery that are equal to them. */
+typedef struct Exchange
+{
+	const List *links;
+	Index		table;
+	int			depth;			/* of queries within the condition */
+	bool		fails;			/* some column is no key */
+} Exchange;
+
+static Node *
+without_labels(Node *expr)
+{
+	while (IsA(expr, RelabelType))
+		expr = (Node *) ((RelabelType *) expr)->arg;
+	return expr;
+}
+
+/* Whether equal values of the expression have the same bytes. */
+static bool
+is_identical(const Node *expr)
+{
+	return gh_is_identical_type(exprType(expr), exprTypmod(expr), exprCollation(expr));
+}
+
+/*
+ * The subquery's key that has the same bytes as a column of the table that asks, so that whatever is asked about one holds of
+ * the other; NULL: there is none.
+ */
+static Node *
+key_of_column(const List *links, const Var *column)
+{
+	ListCell   *lc;
+
+	foreach(lc, links)
+	{
+		const OpExpr *op = lfirst(lc);
+		Node	   *inner;
+		bool		inner_is_left;
+		Node	   *key;
+		const Var  *outer;
+
+		if (!gh_unnest_find_keys(op, &inner, &inner_is_left))
+			continue;
+		key = without_labels(inner);
+		outer = (const Var *) without_labels(inner_is_left ? lsecond(op->args) : linitial(op->args));
+		/* as they are compared, a varchar as char(n) for instance, and as what they are */
+		if (IsA(outer, Var) && outer->varattno == column->varattno && is_identical(inner) && is_identical(key) &&
+			exprType(key) == column->vartype && exprTypmod(key) == column->vartypmod &&
+			exprCollation(key) == column->varcollid && exprCollation(inner) == column->varcollid)
+			return key;
+	}
+	return NULL;
+}
+
+static Node *
+exchange_columns(Node *node, Exchange *exchange)
+{
+	Node	   *result;
+
+	if (node == NULL)
 		return NULL;
-	exists = makeNode(SubLink);
-	sub = makeNode(Query);
-	ref = makeNode(RangeTblRef);
+	if (IsA(node, Var))
+	{
+		const Var  *var = (const Var *) node;
+
+		if ((int) var->varlevelsup != exchange->depth || var->varno != (int) exchange->table)
+			return copyObject(node);
+		result = copyObject(key_of_column(exchange->links, var));
+		if (result == NULL)
+			exchange->fails = true;
+		else
+			IncrementVarSublevelsUp(result, exchange->depth, 0);
+		return result;
+	}
+	if (!IsA(node, Query))
+		return expression_tree_mutator(node, exchange_columns, exchange);
+	exchange->depth++;
+	result = (Node *) query_tree_mutator((Query *) node, exchange_columns, exchange, 0);
+	exchange->depth--;
+	return result;
+}
+
+/* How many values a key of the subquery has, if it is a column with statistics; else 0. */
+static double
+values_of(const Query *sub, const Node *key)
+{
+	const Var  *var = (const Var *) key;
+	const RangeTblEntry *table;
+	HeapTuple	tuple;
+	double		values;
+
+	if (!IsA(var, Var) || var->varattno <= 0)
+		return 0;
+	table = list_nth_node(RangeTblEntry, sub->rtable, var->varno - 1);
+	if (table->rtekind != RTE_RELATION)
+		return 0;
+	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table->relid), Int16GetDatum(var->varattno), BoolGetDatum(table->inh));
+	if (!HeapTupleIsValid(tuple))
+		tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table->relid), Int16GetDatum(var->varattno), BoolGetDatum(false));
+	if (!HeapTupleIsValid(tuple))
+		return 0;
+	values = ((Form_pg_statistic) GETSTRUCT(tuple))->stadistinct;
+	ReleaseSysCache(tuple);
+	return values < 0 ? -values * rows_of(table) : values;
+}
+
+/* Whether the table that asks lacks many of the subquery's keys. */
+static bool
+lacks_keys(const RangeTblEntry *table, const Query *sub, const List *links)
+{
+	double		rows = rows_of(table);
+	ListCell   *lc;
+
+	foreach(lc, links)
+	{
+		Node	   *inner;
+		bool		inner_is_left;
+
+		if (gh_unnest_find_keys(lfirst(lc), &inner, &inner_is_left) &&
+			rows < GH_SHARED_KEYS * values_of(sub, without_labels(inner)))
+			return true;
+	}
+	return false;
+}
+
+/* Conditions about the table's columns, as conditions about the subquery's keys; NIL: some are not about keys. */
+static List *
+conditions_of_keys(List *conditions, Index table, const List *links)
+{
+	Exchange	exchange = {.links = links,.table = table};
+	List	   *result = (List *) exchange_columns((Node *) conditions, &exchange);
+
+	return exchange.fails ? NIL : result;
+}
+
+/* ---------------------------------------------------------- keys that are asked for */
+
+/* That the table that asks has a row by which, as these conditions say, the links may ask. */
+static Node *
+asking_row(const Query *query, Index table, List *conditions, const List *links)
+{
+	SubLink    *exists = makeNode(SubLink);
+	Query	   *sub = makeNode(Query);
+	RangeTblRef *ref = makeNode(RangeTblRef);
+	List	   *quals = copyObject(conditions);
+
 	ChangeVarNodes((Node *) quals, (int) table, 1, 0);
 	ref->rtindex = 1;
 	sub->commandType = CMD_SELECT;
@@ -164,22 +324,30 @@ gh_unnest_asked_keys(const Query *query, const GhLevel *level, List *conditions,
 	return (Node *) exists;
 }
 
-/* --------------------------------------------------------------- EXISTS, IN */
-
-/* How many rows a table had when it was last looked at; 0: nobody has. */
-static double
-rows_of(const RangeTblEntry *table)
+/*
+ * A condition for a subquery of the query: that a row has a key for which, by these conditions of the query's, a row of one
+ * table may ask; NULL: they do not tell.  links: equalities of keys, as gh_unnest_find_keys finds them in the subquery.
+ * implied: those of the conditions that hold of whatever row has the key of a row of the subquery.
+ */
+Node *
+gh_unnest_asked_keys(const Query *query, const GhLevel *level, List *conditions, const Query *sub, const List *links,
+					 List **implied)
 {
-	Relation	relation;
-	double		result;
+	Index		table = asking_table(query, links);
+	List	   *quals = table == 0 ? NIL : conditions_of_table(conditions, table, level);
+	List	   *of_keys;
 
-	if (table->rtekind != RTE_RELATION)
-		return 0;
-	relation = table_open(table->relid, NoLock);
-	result = Max(relation->rd_rel->reltuples, 0);
-	table_close(relation, NoLock);
-	return result;
+	*implied = NIL;
+	if (quals == NIL)
+		return NULL;
+	of_keys = conditions_of_keys(quals, table, links);
+	if (of_keys == NIL || lacks_keys(list_nth_node(RangeTblEntry, query->rtable, table - 1), sub, links))
+		return asking_row(query, table, quals, links);
+	*implied = quals;
+	return gh_conjunction(of_keys);
 }
+
+/* --------------------------------------------------------------- EXISTS, IN */
 
 /* Whether a table of the subquery is large, and much larger than the one that asks.  Forced, it need not be. */
 static bool
@@ -238,8 +406,8 @@ without_subqueries(const List *conditions)
 }
 
 /*
- * One of the query's conditions, all of which have to hold.  If it is EXISTS, NOT EXISTS or IN, its subquery is asked for no other keys than rows
- * have which pass the others; whether it was changed.
+ * One of the query's conditions, all of which have to hold.  If it is EXISTS, NOT EXISTS or IN, its subquery is asked for no
+ * other keys than rows have which pass the others; whether it was changed.
  */
 bool
 gh_unnest_reduce(const Query *query, const GhLevel *level, List *conditions, Node *condition)
@@ -247,6 +415,7 @@ gh_unnest_reduce(const Query *query, const GhLevel *level, List *conditions, Nod
 	SubLink    *link = (SubLink *) (is_notclause(condition) ? (Node *) get_notclausearg(condition) : condition);
 	Query	   *sub;
 	List	   *links;
+	List	   *implied;
 	Node	   *asked;
 
 	if (!IsA(link, SubLink) || (link->subLinkType != EXISTS_SUBLINK && link->subLinkType != ANY_SUBLINK) ||
@@ -258,10 +427,10 @@ gh_unnest_reduce(const Query *query, const GhLevel *level, List *conditions, Nod
 	links = links_of(link);
 	if (links == NIL || !has_large_table(sub, query, links))
 		return false;
-	asked = gh_unnest_asked_keys(query, level, without_subqueries(conditions), links);
+	asked = gh_unnest_asked_keys(query, level, without_subqueries(conditions), sub, links, &implied);
 	if (asked == NULL)
 		return false;
 	sub->jointree->quals = gh_conjunction(lappend(gh_conjuncts(sub->jointree->quals), asked));
-	sub->hasSubLinks = true;
+	sub->hasSubLinks = sub->hasSubLinks || checkExprHasSubLink(asked);
 	return true;
 }
