@@ -177,8 +177,10 @@ key_of_class(PlannerInfo *root, const RelOptInfo *rel, const EquivalenceClass *c
 		if (column != NULL && column->varno == (int) rel->relid)
 			key = column;
 	}
+	if (key == NULL)
+		return 0;
 	foreach(lc, class->ec_members)
-		if (key != NULL && look_pays(root, rel, key, ((const EquivalenceMember *) lfirst(lc))->em_expr, look_cost))
+		if (look_pays(root, rel, key, ((const EquivalenceMember *) lfirst(lc))->em_expr, look_cost))
 			return key->varattno;
 	return 0;
 }
@@ -355,9 +357,12 @@ make_keys(Relation relation, const Bitmapset *attnos, int *nkeys)
 	return keys;
 }
 
-/* The columns' statistics, noted with the table; returns how many rows the conditions leave, or -1: nothing is noted. */
+/*
+ * The columns' statistics, noted with the table; returns how many rows the conditions leave, or -1: nothing is noted.  *noted:
+ * of which columns.
+ */
 static double
-look_up(PlannerInfo *root, RelOptInfo *rel, Relation relation, const Bitmapset *attnos)
+look_up(PlannerInfo *root, RelOptInfo *rel, Relation relation, const Bitmapset *attnos, Bitmapset **noted)
 {
 	MemoryContext look = AllocSetContextCreate(CurrentMemoryContext, "gpuhash values of keys", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(look);
@@ -372,6 +377,9 @@ look_up(PlannerInfo *root, RelOptInfo *rel, Relation relation, const Bitmapset *
 	if (nrows >= 0)
 		gh_note(root, rel)->key_statistics = statistics;
 	MemoryContextSwitchTo(caller);
+	*noted = NULL;
+	for (int i = 0; i < nkeys && nrows >= 0; i++)
+		*noted = bms_add_member(*noted, keys[i].attribute->attnum);
 	MemoryContextDelete(look);
 	return nrows;
 }
@@ -424,6 +432,7 @@ static void
 rel_pathlist_hook(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 {
 	Bitmapset  *attnos;
+	Bitmapset  *noted = NULL;
 	Relation	relation;
 	double		nrows;
 
@@ -439,12 +448,12 @@ rel_pathlist_hook(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *
 	if (bms_is_empty(attnos) || !may_look(root, rel, rte))
 		return;
 	relation = table_open(rte->relid, NoLock);
-	nrows = has_much_aside(relation) ? -1 : look_up(root, rel, relation, attnos);
+	nrows = has_much_aside(relation) ? -1 : look_up(root, rel, relation, attnos, &noted);
 	table_close(relation, NoLock);
 	if (nrows < 0)
 		return;
 	set_rows(rel, nrows);
-	forget_foreign_keys(root, rel, attnos);
+	forget_foreign_keys(root, rel, noted);
 }
 
 static void
