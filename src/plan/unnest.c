@@ -10,17 +10,18 @@
  *
  *		... FROM o LEFT JOIN (SELECT i.k, agg(i.y) AS a FROM i GROUP BY i.k) g ON g.k = o.k WHERE o.x < f(g.a)
  *
- * where agg is NULL without rows; count is 0 then.  PostgreSQL turns the outer join into an inner one where the condition is
- * strict.  Where conditions of the outer query tell which rows of a table may ask, the groups are made for their keys alone,
+ * where agg is NULL without rows; count is 0 then.  PostgreSQL turns the outer join into an inner one where
+ * the condition is strict.  Where conditions of the outer query tell which rows of a table may ask, the
+ * groups are made for their keys alone,
  *
  *		... FROM i WHERE EXISTS (SELECT 1 FROM o WHERE o.k = i.k AND o.y = 1) GROUP BY i.k
  *
- * or, where these conditions are about keys, for keys that pass them.  If only rows that have a group pass the condition with
- * the subquery, as those must for which it is strict, these conditions hold of them; of such with a subquery, which is a join,
- * the outer query has no need then.
+ * or, where these conditions are about keys, for keys that pass them.  If only rows that have a group pass
+ * the condition with the subquery, as those must for which it is strict, these conditions hold of them; of
+ * such with a subquery, which is a join, the outer query has no need then.
  *
- * What is computed for keys that nobody asks for must not show (unnest_safe.c).  Subqueries of which it is asked whether
- * they have a row: unnest_in.c.
+ * What is computed for keys that nobody asks for must not show (unnest_safe.c).  Subqueries of which it is
+ * asked whether they have a row: unnest_in.c.
  *
  * All of this changes a query before it is planned; plan_choice.c plans it both ways.
  */
@@ -69,8 +70,9 @@ typedef struct Groups
 /* ------------------------------------------------------------ conditions */
 
 /*
- * Of an OR, first the conditions that are in all of its arms, then an OR of what is left of these: (a AND b) OR (a AND c) is
- * a AND (b OR c), and a where one arm has nothing else, as the planner will find in the end (canonicalize_qual).
+ * Of an OR, first the conditions that are in all of its arms, then an OR of what is left of these: (a AND b)
+ * OR (a AND c) is a AND (b OR c), and a where one arm has nothing else, as the planner will find in the end
+ * (canonicalize_qual).
  */
 static List *
 factored_or(BoolExpr *any)
@@ -177,8 +179,8 @@ is_inner_key(Node *expr)
 }
 
 /*
- * Whether a clause is an equality of a key of the subquery with one of the outer query, and of those that the key's
- * groups are made by: all of a group are equal to the outer key, or none is.
+ * Whether a clause is an equality of a key of the subquery with one of the outer query, and of those that the
+ * key's groups are made by: all of a group are equal to the outer key, or none is.
  */
 bool
 gh_unnest_find_keys(const OpExpr *op, Node **inner, bool *inner_is_left)
@@ -599,7 +601,10 @@ unnest_below(Node *node, Walk *walk)
 	return expression_tree_walker(node, unnest_below, walk);
 }
 
-/* Changes the query, which is the caller's own.  Fewer keys alone: what is done besides them is not to win or lose by them. */
+/*
+ * Changes the query, which is the caller's own.  Fewer keys alone: what is done besides them is not to win or
+ * lose by them.
+ */
 GhUnnested
 gh_unnest(Query *query)
 {
