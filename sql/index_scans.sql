@@ -135,13 +135,6 @@ ROLLBACK;
 -- It costs what a B-tree does.
 CREATE TABLE cost (k int) WITH (autovacuum_enabled = off);
 INSERT INTO cost SELECT generate_series(1, 30000);
-CREATE FUNCTION total_cost(query text) RETURNS numeric LANGUAGE plpgsql AS $$
-DECLARE
-    plan json;
-BEGIN
-    EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-    RETURN plan->0->'Plan'->'Total Cost';
-END $$;
 CREATE TABLE costs (method text, query text, cost numeric);
 CREATE PROCEDURE note_costs(method text) LANGUAGE plpgsql AS $$
 DECLARE
@@ -151,12 +144,12 @@ BEGIN
     ANALYZE cost;
     FOREACH query IN ARRAY ARRAY['k = 5', 'k = ANY (''{1, 2, 3, 4}'')', 'k < 100', 'k BETWEEN 100 AND 20000', 'k IS NULL'] LOOP
         query := 'SELECT * FROM cost WHERE ' || query;
-        INSERT INTO costs VALUES (method, query, total_cost(query));
+        INSERT INTO costs VALUES (method, query, plan_number(query, 'Total Cost'));
     END LOOP;
     query := 'SELECT * FROM generate_series(1, 1000) g, cost WHERE k = g';
-    INSERT INTO costs VALUES (method, query, total_cost(query));
+    INSERT INTO costs VALUES (method, query, plan_number(query, 'Total Cost'));
     query := 'SELECT * FROM cost ORDER BY k LIMIT 10';
-    INSERT INTO costs VALUES (method, query, total_cost(query));
+    INSERT INTO costs VALUES (method, query, plan_number(query, 'Total Cost'));
     DROP INDEX cost_k;
 END $$;
 SET enable_seqscan = off;
@@ -165,5 +158,5 @@ CALL note_costs('gpuhash');
 SELECT count(*) FROM costs;
 SELECT query, b.cost, g.cost FROM costs b JOIN costs g USING (query) WHERE b.method = 'btree' AND g.method = 'gpuhash' AND b.cost <> g.cost;
 DROP TABLE item, cost, costs;
-DROP FUNCTION same(text), total_cost(text);
+DROP FUNCTION same(text);
 DROP PROCEDURE note_costs(text);

@@ -33,6 +33,14 @@ BEGIN
     EXECUTE 'EXPLAIN (COSTS OFF, FORMAT XML) ' || query INTO plan;
     RETURN plan;
 END $$;
+-- A number that EXPLAIN has of the query's highest node, as 'Plan Rows' or 'Total Cost'.
+CREATE FUNCTION plan_number(query text, property text) RETURNS numeric LANGUAGE plpgsql AS $$
+DECLARE
+    plan json;
+BEGIN
+    EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+    RETURN plan->0->'Plan'->>property;
+END $$;
 -- The query's rows as text, in an order of their own, or its error.
 CREATE FUNCTION answer_of(query text) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE

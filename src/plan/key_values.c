@@ -2,18 +2,20 @@
  * key_values.c
  *		Which values of a small table's key its conditions leave, looked up while the query is planned.
  *
- * Of "fact JOIN kind ON kind.id = fact.kind_id WHERE kind.name = 'rating'" the planner expects as many facts as a kind has on the average,
- * because it does not know which id that name has.  Where facts are mostly of a few kinds, a hundred times more come, and all that
- * it has chosen above is for few rows: nested loops, mostly.  But how many facts there are of each common kind is in the statistics.  So
- * where the mistake can be large, and the small table is read in a fraction of the time that the rows in question take, its
- * conditions are evaluated before joins are considered.  The values that its key then has take the place of the column's statistics,
- * their number that of the table's estimated rows, and PostgreSQL's own estimates do the rest.
+ * Of "fact JOIN kind ON kind.id = fact.kind_id WHERE kind.name = 'rating'" the planner expects as many facts
+ * as a kind has on the average, because it does not know which id that name has.  Where facts are mostly of a
+ * few kinds, a hundred times more come, and all that it has chosen above is for few rows: nested loops,
+ * mostly.  But how many facts there are of each common kind is in the statistics.  So where the mistake can
+ * be large, and the small table is read in a fraction of the time that the rows in question take, its
+ * conditions are evaluated before joins are considered.  The values that its key then has take the place of
+ * the column's statistics, their number that of the table's estimated rows, and PostgreSQL's own estimates do
+ * the rest.
  *
- * Likewise where conditions leave most of the values that there are in the other table: of a calendar of two hundred years one year, and
- * the other table has five.
+ * Likewise where conditions leave most of the values that there are in the other table: of a calendar of two
+ * hundred years one year, and the other table has five.
  *
- * Conditions are of built-in functions that cannot fail, and the user may read the table: what shows of it is the plan, and one more scan in the
- * table's counters.
+ * Conditions are of built-in functions that cannot fail, and the user may read the table: what shows of it is
+ * the plan, and one more scan in the table's counters.
  */
 #include "postgres.h"
 
@@ -50,8 +52,8 @@
 #define GH_MISTAKE 4.0
 #define GH_MISTAKEN_ROWS 1000.0
 /*
- * What reading the small table may cost for each row that is possible, a fiftieth of what looking one up in an index costs, and of what reading the
- * other table does.
+ * What reading the small table may cost for each row that is possible, a fiftieth of what looking one up in
+ * an index costs, and of what reading the other table does.
  */
 #define GH_LOOK_COST 0.01
 #define GH_LOOK_SHARE 0.05
@@ -86,8 +88,8 @@ read_cost(PlannerInfo *root, const RelOptInfo *rel)
 }
 
 /*
- * How many values a column has, how many of these are known to be common, and what share of the rows has n of them, if they are the most common
- * ones; false: nobody knows.
+ * How many values a column has, how many of these are known to be common, and what share of the rows has n of
+ * them, if they are the most common ones; false: nobody knows.
  */
 static bool
 examine_column(PlannerInfo *root, const Var *column, double n, double *values, int *ncommon, double *most)
@@ -118,12 +120,12 @@ examine_column(PlannerInfo *root, const Var *column, double n, double *values, i
 }
 
 /*
- * How many rows of the other table may match those that the conditions leave, if that is far more than is expected; 0.  *compare_cost: of the
- * values with those that are common there, as the planner is going to.
+ * How many rows of the other table may match those that the conditions leave, if that is far more than is
+ * expected; 0.  *compare_cost: of the values with those that are common there, as the planner is going to.
  */
 static double
-rows_in_question(PlannerInfo *root, const RelOptInfo *rel, const Var *key, const RelOptInfo *other, const Var *other_key,
-				 Cost *compare_cost)
+rows_in_question(PlannerInfo *root, const RelOptInfo *rel, const Var *key, const RelOptInfo *other,
+				 const Var *other_key, Cost *compare_cost)
 {
 	double		values;
 	double		other_values;
@@ -135,7 +137,8 @@ rows_in_question(PlannerInfo *root, const RelOptInfo *rel, const Var *key, const
 	int			ncommon_key;
 
 	*compare_cost = 0;
-	if (other->rows < GH_MISTAKEN_ROWS || !examine_column(root, other_key, rel->rows, &other_values, &ncommon, &most))
+	if (other->rows < GH_MISTAKEN_ROWS ||
+		!examine_column(root, other_key, rel->rows, &other_values, &ncommon, &most))
 		return 0;
 	possible = other->rows * most;
 	if (possible < GH_MISTAKEN_ROWS || !examine_column(root, key, rel->rows, &values, &ncommon_key, &unused))
@@ -145,7 +148,10 @@ rows_in_question(PlannerInfo *root, const RelOptInfo *rel, const Var *key, const
 	return possible >= GH_MISTAKE * expected ? possible : 0;
 }
 
-/* Whether reading the table costs little beside what joins of another one may, where a column of it equals that. */
+/*
+ * Whether reading the table costs little beside what joins of another one may, where a column of it equals
+ * that.
+ */
 static bool
 look_pays(PlannerInfo *root, const RelOptInfo *rel, const Var *key, const Expr *equal, Cost look_cost)
 {
@@ -154,8 +160,8 @@ look_pays(PlannerInfo *root, const RelOptInfo *rel, const Var *key, const Expr *
 	Cost		compare_cost;
 	double		rows;
 
-	if (other == NULL || other == rel || other->reloptkind != RELOPT_BASEREL || other->rtekind != RTE_RELATION ||
-		look_cost > GH_LOOK_SHARE * read_cost(root, other))
+	if (other == NULL || other == rel || other->reloptkind != RELOPT_BASEREL ||
+		other->rtekind != RTE_RELATION || look_cost > GH_LOOK_SHARE * read_cost(root, other))
 		return false;
 	rows = rows_in_question(root, rel, key, other, other_key, &compare_cost);
 	return look_cost + compare_cost <= GH_LOOK_COST * rows;
@@ -177,8 +183,10 @@ key_of_class(PlannerInfo *root, const RelOptInfo *rel, const EquivalenceClass *c
 		if (column != NULL && column->varno == (int) rel->relid)
 			key = column;
 	}
+	if (key == NULL)
+		return 0;
 	foreach(lc, class->ec_members)
-		if (key != NULL && look_pays(root, rel, key, ((const EquivalenceMember *) lfirst(lc))->em_expr, look_cost))
+		if (look_pays(root, rel, key, ((const EquivalenceMember *) lfirst(lc))->em_expr, look_cost))
 			return key->varattno;
 	return 0;
 }
@@ -195,8 +203,10 @@ key_of_clause(PlannerInfo *root, const RelOptInfo *rel, const RestrictInfo *rinf
 		return 0;
 	is_left = bms_is_member((int) rel->relid, rinfo->left_relids);
 	key = column_of(is_left ? linitial(op->args) : lsecond(op->args));
-	return key != NULL && key->varno == (int) rel->relid &&
-		look_pays(root, rel, key, is_left ? lsecond(op->args) : linitial(op->args), look_cost) ? key->varattno : 0;
+	if (key == NULL || key->varno != (int) rel->relid ||
+		!look_pays(root, rel, key, is_left ? lsecond(op->args) : linitial(op->args), look_cost))
+		return 0;
+	return key->varattno;
 }
 
 /* Columns of the table whose values are to be looked up. */
@@ -238,14 +248,17 @@ may_evaluate(const RestrictInfo *rinfo)
 		!gh_has_users_functions((Node *) rinfo->clause) && !gh_may_show((Node *) rinfo->clause);
 }
 
-/* Its rows are read as a Seq Scan would, but for a serializable transaction, which would then have read all of them. */
+/*
+ * Its rows are read as a Seq Scan would, but for a serializable transaction, which would then have read all
+ * of them.
+ */
 static bool
 may_look(PlannerInfo *root, const RelOptInfo *rel, RangeTblEntry *rte)
 {
 	ListCell   *lc;
 
-	if (rte->securityQuals != NIL || rte->tablesample != NULL || rte->inh || !ActiveSnapshotSet() || IsolationIsSerializable() ||
-		(rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW) ||
+	if (rte->securityQuals != NIL || rte->tablesample != NULL || rte->inh || !ActiveSnapshotSet() ||
+		IsolationIsSerializable() || (rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW) ||
 		!gh_may_read(root, rte))
 		return false;
 	foreach(lc, rel->baserestrictinfo)
@@ -254,7 +267,10 @@ may_look(PlannerInfo *root, const RelOptInfo *rel, RangeTblEntry *rte)
 	return true;
 }
 
-/* Whether wide values of the table are stored elsewhere, in more pages than it has itself: conditions may have to read them. */
+/*
+ * Whether wide values of the table are stored elsewhere, in more pages than it has itself: conditions may
+ * have to read them.
+ */
 static bool
 has_much_aside(Relation relation)
 {
@@ -290,7 +306,8 @@ keep_value(Key *key, TupleTableSlot *slot, Size *bytes)
 
 	if (isnull)
 		return true;
-	width = attribute->attlen == -1 ? toast_raw_datum_size(value) : datumGetSize(value, attribute->attbyval, attribute->attlen);
+	width = attribute->attlen == -1 ? toast_raw_datum_size(value) :
+		datumGetSize(value, attribute->attbyval, attribute->attlen);
 	if (width > GH_LOOK_WIDTH)
 		return false;
 	*bytes += width;
@@ -355,11 +372,15 @@ make_keys(Relation relation, const Bitmapset *attnos, int *nkeys)
 	return keys;
 }
 
-/* The columns' statistics, noted with the table; returns how many rows the conditions leave, or -1: nothing is noted. */
+/*
+ * The columns' statistics, noted with the table; returns how many rows the conditions leave, or -1: nothing
+ * is noted.  *noted: of which columns.
+ */
 static double
-look_up(PlannerInfo *root, RelOptInfo *rel, Relation relation, const Bitmapset *attnos)
+look_up(PlannerInfo *root, RelOptInfo *rel, Relation relation, const Bitmapset *attnos, Bitmapset **noted)
 {
-	MemoryContext look = AllocSetContextCreate(CurrentMemoryContext, "gpuhash values of keys", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext look = AllocSetContextCreate(CurrentMemoryContext, "gpuhash values of keys",
+											   ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(look);
 	int			nkeys;
 	Key		   *keys = make_keys(relation, attnos, &nkeys);
@@ -368,10 +389,14 @@ look_up(PlannerInfo *root, RelOptInfo *rel, Relation relation, const Bitmapset *
 
 	MemoryContextSwitchTo(gh_note_context(rel));
 	for (int i = 0; i < nkeys && nrows >= 0; i++)
-		statistics = lappend(statistics, gh_key_statistics(keys[i].attribute, keys[i].values, keys[i].nvalues, nrows));
+		statistics = lappend(statistics,
+							 gh_key_statistics(keys[i].attribute, keys[i].values, keys[i].nvalues, nrows));
 	if (nrows >= 0)
 		gh_note(root, rel)->key_statistics = statistics;
 	MemoryContextSwitchTo(caller);
+	*noted = NULL;
+	for (int i = 0; i < nkeys && nrows >= 0; i++)
+		*noted = bms_add_member(*noted, keys[i].attribute->attnum);
 	MemoryContextDelete(look);
 	return nrows;
 }
@@ -379,8 +404,8 @@ look_up(PlannerInfo *root, RelOptInfo *rel, Relation relation, const Bitmapset *
 /* ------------------------------------------------------------- what is made of it */
 
 /*
- * The table and its paths have so many rows, and as its statistics are those of these rows, there are no others: the planner reduces a number of
- * values by the share of rows that conditions leave.
+ * The table and its paths have so many rows, and as its statistics are those of these rows, there are no
+ * others: the planner reduces a number of values by the share of rows that conditions leave.
  */
 static void
 set_rows(RelOptInfo *rel, double nrows)
@@ -405,7 +430,10 @@ set_rows(RelOptInfo *rel, double nrows)
 	}
 }
 
-/* Of a foreign key that refers to such a column the planner knows that there is a row for each value, and asks for no statistics. */
+/*
+ * Of a foreign key that refers to such a column the planner knows that there is a row for each value, and
+ * asks for no statistics.
+ */
 static void
 forget_foreign_keys(PlannerInfo *root, const RelOptInfo *rel, const Bitmapset *attnos)
 {
@@ -415,7 +443,8 @@ forget_foreign_keys(PlannerInfo *root, const RelOptInfo *rel, const Bitmapset *a
 	{
 		const ForeignKeyOptInfo *foreign = lfirst_node(ForeignKeyOptInfo, lc);
 
-		if (foreign->ref_relid == rel->relid && foreign->nkeys == 1 && bms_is_member(foreign->confkey[0], attnos))
+		if (foreign->ref_relid == rel->relid && foreign->nkeys == 1 &&
+			bms_is_member(foreign->confkey[0], attnos))
 			root->fkey_list = foreach_delete_current(root->fkey_list, lc);
 	}
 }
@@ -424,6 +453,7 @@ static void
 rel_pathlist_hook(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 {
 	Bitmapset  *attnos;
+	Bitmapset  *noted = NULL;
 	Relation	relation;
 	double		nrows;
 
@@ -432,19 +462,19 @@ rel_pathlist_hook(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *
 	/* a search at random would go elsewhere, for better or worse */
 	if (enable_geqo && bms_num_members(root->all_baserels) >= geqo_threshold)
 		return;
-	if (!gh_enabled || !gh_enable_key_values || rel->reloptkind != RELOPT_BASEREL || rel->rtekind != RTE_RELATION ||
-		rel->baserestrictinfo == NIL || IS_DUMMY_REL(rel))
+	if (!gh_enabled || !gh_enable_key_values || rel->reloptkind != RELOPT_BASEREL ||
+		rel->rtekind != RTE_RELATION || rel->baserestrictinfo == NIL || IS_DUMMY_REL(rel))
 		return;
 	attnos = keys_in_question(root, rel);
 	if (bms_is_empty(attnos) || !may_look(root, rel, rte))
 		return;
 	relation = table_open(rte->relid, NoLock);
-	nrows = has_much_aside(relation) ? -1 : look_up(root, rel, relation, attnos);
+	nrows = has_much_aside(relation) ? -1 : look_up(root, rel, relation, attnos, &noted);
 	table_close(relation, NoLock);
 	if (nrows < 0)
 		return;
 	set_rows(rel, nrows);
-	forget_foreign_keys(root, rel, attnos);
+	forget_foreign_keys(root, rel, noted);
 }
 
 static void
@@ -453,7 +483,10 @@ keep_statistics(HeapTuple statistics)
 	(void) statistics;
 }
 
-/* The relation that is that entry of the range table; NULL: it is none.  Who asks for statistics has not always put it into what he asks with. */
+/*
+ * The relation that is that entry of the range table; NULL: it is none.  Who asks for statistics has not
+ * always put it into what he asks with.
+ */
 static const RelOptInfo *
 rel_of(const PlannerInfo *root, const RangeTblEntry *rte)
 {

@@ -10,13 +10,18 @@
  *
  *		... FROM o LEFT JOIN (SELECT i.k, agg(i.y) AS a FROM i GROUP BY i.k) g ON g.k = o.k WHERE o.x < f(g.a)
  *
- * where agg is NULL without rows; count is 0 then.  PostgreSQL turns the outer join into an inner one where the condition is
- * strict.  Where conditions of the outer query tell which rows of a table may ask, the groups are made for their keys alone,
+ * where agg is NULL without rows; count is 0 then.  PostgreSQL turns the outer join into an inner one where
+ * the condition is strict.  Where conditions of the outer query tell which rows of a table may ask, the
+ * groups are made for their keys alone,
  *
  *		... FROM i WHERE EXISTS (SELECT 1 FROM o WHERE o.k = i.k AND o.y = 1) GROUP BY i.k
  *
- * What is computed for keys that nobody asks for must not show (unnest_safe.c).  Subqueries of which it is asked whether
- * they have a row: unnest_in.c.
+ * or, where these conditions are about keys, for keys that pass them.  If only rows that have a group pass
+ * the condition with the subquery, as those must for which it is strict, these conditions hold of them; of
+ * such with a subquery, which is a join, the outer query has no need then.
+ *
+ * What is computed for keys that nobody asks for must not show (unnest_safe.c).  Subqueries of which it is
+ * asked whether they have a row: unnest_in.c.
  *
  * All of this changes a query before it is planned; plan_choice.c plans it both ways.
  */
@@ -41,6 +46,8 @@ typedef struct Unnesting
 	Query	   *query;
 	const GhLevel *level;		/* of the query */
 	List	   *conditions;		/* all of its WHERE, with IN in place of EXISTS */
+	List	   *held;			/* those of them that hold of each row which comes out for other reasons */
+	List	   *groups;			/* of the condition that is being changed: what was made of its subqueries */
 	GhUnnested	done;
 } Unnesting;
 
@@ -57,13 +64,15 @@ typedef struct Groups
 	List	   *join_clauses;
 	List	   *links;			/* what these were in the subquery */
 	List	   *quals;			/* of the subquery, that stay */
+	List	   *implied;		/* conditions of the outer query that hold of whatever row has a group */
 } Groups;
 
 /* ------------------------------------------------------------ conditions */
 
 /*
- * Of an OR, first the conditions that are in all of its arms, then an OR of what is left of these: (a AND b) OR (a AND c) is
- * a AND (b OR c), and a where one arm has nothing else, as the planner will find in the end (canonicalize_qual).
+ * Of an OR, first the conditions that are in all of its arms, then an OR of what is left of these: (a AND b)
+ * OR (a AND c) is a AND (b OR c), and a where one arm has nothing else, as the planner will find in the end
+ * (canonicalize_qual).
  */
 static List *
 factored_or(BoolExpr *any)
@@ -170,8 +179,8 @@ is_inner_key(Node *expr)
 }
 
 /*
- * Whether a clause is an equality of a key of the subquery with one of the outer query, and of those that the key's
- * groups are made by: all of a group are equal to the outer key, or none is.
+ * Whether a clause is an equality of a key of the subquery with one of the outer query, and of those that the
+ * key's groups are made by: all of a group are equal to the outer key, or none is.
  */
 bool
 gh_unnest_find_keys(const OpExpr *op, Node **inner, bool *inner_is_left)
@@ -346,12 +355,13 @@ take_keys(Groups *groups)
 static void
 restrict_groups(Groups *groups, List *conditions)
 {
-	Node	   *asked = gh_unnest_asked_keys(groups->query, groups->level, conditions, groups->links);
+	Node	   *asked = gh_unnest_asked_keys(groups->query, groups->level, conditions, groups->sub, groups->links,
+											 &groups->implied);
 
 	if (asked == NULL)
 		return;
 	groups->quals = lappend(groups->quals, asked);
-	groups->sub->hasSubLinks = true;
+	groups->sub->hasSubLinks = groups->sub->hasSubLinks || checkExprHasSubLink(asked);
 }
 
 /* ---------------------------------------------------------------- scalar subqueries */
@@ -399,11 +409,12 @@ join_groups(Groups *groups)
 
 /* What takes the place of a scalar subquery; NULL: it stays. */
 static Node *
-unnest_scalar(const Unnesting *unnesting, const SubLink *link)
+unnest_scalar(Unnesting *unnesting, const SubLink *link)
 {
 	Query	   *query = unnesting->query;
 	Groups		groups = {.query = query,.level = unnesting->level,.sub = copyObject((Query *) link->subselect)};
 	Query	   *sub = groups.sub;
+	Groups	   *made;
 	Node	   *result;
 
 	if (link->subLinkType != EXPR_SUBLINK || !is_plain_aggregation(sub) || !gh_unnest_is_safe((Node *) sub, groups.level))
@@ -429,6 +440,9 @@ unnest_scalar(const Unnesting *unnesting, const SubLink *link)
 	if (gh_reads_outer_columns(result))
 		return NULL;
 	join_groups(&groups);
+	made = palloc(sizeof(Groups));
+	*made = groups;
+	unnesting->groups = lappend(unnesting->groups, made);
 	return result;
 }
 
@@ -469,9 +483,29 @@ prefer_in(Node *condition, Unnesting *unnesting)
 static Node *
 unnest_condition(Node *condition, Unnesting *unnesting)
 {
+	Relids		needed;
+	ListCell   *lc;
+
 	if (!checkExprHasSubLink(condition) || !gh_unnest_is_safe(condition, unnesting->level))
 		return condition;
-	return unnest_mutator(condition, unnesting);
+	unnesting->groups = NIL;
+	condition = unnest_mutator(condition, unnesting);
+	needed = find_nonnullable_rels(condition);
+	foreach(lc, unnesting->groups)
+	{
+		const Groups *groups = lfirst(lc);
+
+		if (bms_is_member((int) groups->varno, needed))
+			unnesting->held = list_concat_unique_ptr(unnesting->held, groups->implied);
+	}
+	return condition;
+}
+
+/* A condition that reads other tables only to say what holds of the rows anyway. */
+static bool
+is_spared(const Unnesting *unnesting, Node *condition)
+{
+	return list_member_ptr(unnesting->held, condition) && checkExprHasSubLink(condition);
 }
 
 /* Whether what the query returns is computed of single rows of its FROM. */
@@ -514,15 +548,20 @@ static void
 unnest_level(Unnesting *unnesting)
 {
 	Query	   *query = unnesting->query;
+	List	   *changed = NIL;
 	List	   *conditions = NIL;
 	ListCell   *lc;
+	ListCell   *lc2;
 
 	if (!may_unnest(unnesting))
 		return;
 	foreach(lc, unnesting->conditions)
 		lfirst(lc) = prefer_in(lfirst(lc), unnesting);
 	foreach(lc, unnesting->conditions)
-		conditions = lappend(conditions, unnest_condition(lfirst(lc), unnesting));
+		changed = lappend(changed, unnest_condition(lfirst(lc), unnesting));
+	forboth(lc, unnesting->conditions, lc2, changed)
+		if (!is_spared(unnesting, lfirst(lc)))
+			conditions = lappend(conditions, lfirst(lc2));
 	query->jointree->quals = gh_conjunction(conditions);
 	if (!returns_rows(query))
 		return;
@@ -562,7 +601,10 @@ unnest_below(Node *node, Walk *walk)
 	return expression_tree_walker(node, unnest_below, walk);
 }
 
-/* Changes the query, which is the caller's own.  Fewer keys alone: what is done besides them is not to win or lose by them. */
+/*
+ * Changes the query, which is the caller's own.  Fewer keys alone: what is done besides them is not to win or
+ * lose by them.
+ */
 GhUnnested
 gh_unnest(Query *query)
 {

@@ -43,7 +43,8 @@ extern bool gh_is_plain_selection(const Query *sub);
 
 /* ---- unnest_keys.c ---- */
 
-extern Node *gh_unnest_asked_keys(const Query *query, const GhLevel *level, List *conditions, const List *links);
+extern Node *gh_unnest_asked_keys(const Query *query, const GhLevel *level, List *conditions, const Query *sub,
+								  const List *links, List **implied);
 extern bool gh_unnest_reduce(const Query *query, const GhLevel *level, List *conditions, Node *condition);
 
 /* ---- arms.c ---- */

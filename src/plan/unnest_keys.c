@@ -2,20 +2,30 @@
  * unnest_keys.c
  *		Keys that a subquery may be asked for, as a condition of the subquery.
  *
- * Where conditions of the outer query tell which rows of a table may ask, the subquery needs no rows of other keys:
+ * Where conditions of the outer query tell which rows of a table may ask, the subquery needs no rows of other
+ * keys:
  *
  *		... FROM o WHERE o.y = 1 AND EXISTS (SELECT 1 FROM i WHERE i.k = o.k AND i.z < 0)
  *
  * is the same with
  *
- *		EXISTS (SELECT 1 FROM i WHERE i.k = o.k AND i.z < 0 AND EXISTS (SELECT 1 FROM o WHERE o.k = i.k AND o.y = 1))
+ *		EXISTS (SELECT 1 FROM i WHERE i.k = o.k AND i.z < 0 AND
+ *				EXISTS (SELECT 1 FROM o WHERE o.k = i.k AND o.y = 1))
  *
- * PostgreSQL makes a semi join of EXISTS, whose hash table is of all rows of i, and these are many more than those of o where a few of o
- * ask: so the table is small, and most rows of i are only looked up.  Likewise of NOT EXISTS, and of IN.  For groups: unnest.c.
+ * PostgreSQL makes a semi join of EXISTS, whose hash table is of all rows of i, and these are many more than
+ * those of o where a few of o ask: so the table is small, and most rows of i are only looked up.  Likewise of
+ * NOT EXISTS, and of IN.  For groups: unnest.c.
+ *
+ * Where all of the conditions are about keys, as o.k < 10 or o.k IN (SELECT ...), they are about the
+ * subquery's keys as well, which are equal to those: i.k < 10 says it without reading o once more.  But where
+ * i has many keys that are not in o, it is o that tells which may be asked for.
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/table.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_statistic.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -23,20 +33,29 @@
 #include "optimizer/optimizer.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 #include "compat.h"
 #include "gpuhash.h"
 #include "plan/unnest.h"
 
-/* The table of a subquery whose rows are to be fewer has so many, and so many times more than the one that asks, which is read twice. */
+/*
+ * The table of a subquery whose rows are to be fewer has so many, and so many times more than the one that
+ * asks, which is read twice.
+ */
 #define GH_REDUCED_ROWS 100000.0
 #define GH_REDUCED_FACTOR 2.0
+/*
+ * Of the subquery's keys so many are in the table that asks, by its number of rows, where conditions about
+ * keys tell enough.
+ */
+#define GH_SHARED_KEYS 0.5
 
 /* ------------------------------------------------------- keys that may be asked for */
 
 /*
- * The one table of the query that all outer keys of the links are columns of; 0: there is none.  Beyond an outer join, rows without one of it may
- * ask, too.
+ * The one table of the query that all outer keys of the links are columns of; 0: there is none.  Beyond an
+ * outer join, rows without one of it may ask, too.
  */
 static Index
 asking_table(const Query *query, const List *links)
@@ -72,7 +91,8 @@ find_common_table(Node *node, int *depth)
 	if (node == NULL)
 		return false;
 	if (IsA(node, RangeTblEntry))
-		return ((RangeTblEntry *) node)->rtekind == RTE_CTE && (int) ((RangeTblEntry *) node)->ctelevelsup >= *depth;
+		return ((RangeTblEntry *) node)->rtekind == RTE_CTE &&
+			(int) ((RangeTblEntry *) node)->ctelevelsup >= *depth;
 	if (!IsA(node, Query))
 		return expression_tree_walker(node, find_common_table, depth);
 	(*depth)++;
@@ -81,7 +101,10 @@ find_common_table(Node *node, int *depth)
 	return found;
 }
 
-/* Whether a subquery in the condition reads what a WITH of its query, or of one around that, has: these are found by levels. */
+/*
+ * Whether a subquery in the condition reads what a WITH of its query, or of one around that, has: these are
+ * found by levels.
+ */
 static bool
 reads_common_tables(Node *condition)
 {
@@ -91,8 +114,8 @@ reads_common_tables(Node *condition)
 }
 
 /*
- * Of conditions, those about columns of that table alone, that may be computed for any of its rows; but not those that ask
- * for groups.
+ * Of conditions, those about columns of that table alone, that may be computed for any of its rows; but not
+ * those that ask for groups.
  */
 static List *
 conditions_of_table(List *conditions, Index table, const GhLevel *level)
@@ -104,14 +127,18 @@ conditions_of_table(List *conditions, Index table, const GhLevel *level)
 	{
 		Node	   *condition = lfirst(lc);
 
-		if (bms_equal(gh_unnest_tables(condition, 0), bms_make_singleton((int) table)) && gh_unnest_is_safe(condition, level) &&
-			!gh_reads_outer_columns(condition) && !reads_common_tables(condition) && !has_scalar_subquery(condition, NULL))
-			result = lappend(result, copyObject(condition));
+		if (bms_equal(gh_unnest_tables(condition, 0), bms_make_singleton((int) table)) &&
+			gh_unnest_is_safe(condition, level) && !gh_reads_outer_columns(condition) &&
+			!reads_common_tables(condition) && !has_scalar_subquery(condition, NULL))
+			result = lappend(result, condition);
 	}
 	return result;
 }
 
-/* What links a row of the subquery to one of the table that asks, where the table is all that there is in a query below. */
+/*
+ * What links a row of the subquery to one of the table that asks, where the table is all that there is in a
+ * query below.
+ */
 static List *
 links_of_table(const List *links, Index table)
 {
@@ -131,41 +158,6 @@ links_of_table(const List *links, Index table)
 	return result;
 }
 
-/*
- * A condition for a subquery of the query: that a row has a key for which, by these conditions of the query's, a row of one table may ask; NULL: they
- * do not tell.  links: equalities of keys, as gh_unnest_find_keys finds them in the subquery.
- */
-Node *
-gh_unnest_asked_keys(const Query *query, const GhLevel *level, List *conditions, const List *links)
-{
-	Index		table = asking_table(query, links);
-	List	   *quals = table == 0 ? NIL : conditions_of_table(conditions, table, level);
-	SubLink    *exists;
-	Query	   *sub;
-	RangeTblRef *ref;
-
-	if (quals == NIL)
-		return NULL;
-	exists = makeNode(SubLink);
-	sub = makeNode(Query);
-	ref = makeNode(RangeTblRef);
-	ChangeVarNodes((Node *) quals, (int) table, 1, 0);
-	ref->rtindex = 1;
-	sub->commandType = CMD_SELECT;
-	sub->canSetTag = true;
-	gh_copy_table(sub, query, (int) table);
-	sub->jointree = makeFromExpr(list_make1(ref), gh_conjunction(list_concat(quals, links_of_table(links, table))));
-	sub->hasSubLinks = checkExprHasSubLink(sub->jointree->quals);
-	sub->targetList = list_make1(makeTargetEntry((Expr *) makeConst(INT4OID, -1, InvalidOid, sizeof(int32),
-																	 Int32GetDatum(1), false, true), 1, "one", false));
-	exists->subLinkType = EXISTS_SUBLINK;
-	exists->subselect = (Node *) sub;
-	exists->location = -1;
-	return (Node *) exists;
-}
-
-/* --------------------------------------------------------------- EXISTS, IN */
-
 /* How many rows a table had when it was last looked at; 0: nobody has. */
 static double
 rows_of(const RangeTblEntry *table)
@@ -181,7 +173,204 @@ rows_of(const RangeTblEntry *table)
 	return result;
 }
 
-/* Whether a table of the subquery is large, and much larger than the one that asks.  Forced, it need not be. */
+/* --------------------------------------------------------- conditions about keys */
+
+/* Columns of the table that asks become the keys of the subquery that are equal to them. */
+typedef struct Exchange
+{
+	const List *links;
+	Index		table;
+	int			depth;			/* of queries within the condition */
+	bool		fails;			/* some column is no key */
+} Exchange;
+
+static Node *
+without_labels(Node *expr)
+{
+	while (IsA(expr, RelabelType))
+		expr = (Node *) ((RelabelType *) expr)->arg;
+	return expr;
+}
+
+/* Whether equal values of the expression have the same bytes. */
+static bool
+is_identical(const Node *expr)
+{
+	return gh_is_identical_type(exprType(expr), exprTypmod(expr), exprCollation(expr));
+}
+
+/*
+ * The subquery's key that has the same bytes as a column of the table that asks, so that whatever is asked
+ * about one holds of the other; NULL: there is none.
+ */
+static Node *
+key_of_column(const List *links, const Var *column)
+{
+	ListCell   *lc;
+
+	foreach(lc, links)
+	{
+		const OpExpr *op = lfirst(lc);
+		Node	   *inner;
+		bool		inner_is_left;
+		Node	   *key;
+		const Var  *outer;
+
+		if (!gh_unnest_find_keys(op, &inner, &inner_is_left))
+			continue;
+		key = without_labels(inner);
+		outer = (const Var *) without_labels(inner_is_left ? lsecond(op->args) : linitial(op->args));
+		/* as they are compared, a varchar as char(n) for instance, and as what they are */
+		if (IsA(outer, Var) && outer->varattno == column->varattno && is_identical(inner) &&
+			is_identical(key) && exprType(key) == column->vartype && exprTypmod(key) == column->vartypmod &&
+			exprCollation(key) == column->varcollid && exprCollation(inner) == column->varcollid)
+			return key;
+	}
+	return NULL;
+}
+
+static Node *
+exchange_columns(Node *node, Exchange *exchange)
+{
+	Node	   *result;
+
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Var))
+	{
+		const Var  *var = (const Var *) node;
+
+		if ((int) var->varlevelsup != exchange->depth || var->varno != (int) exchange->table)
+			return copyObject(node);
+		result = copyObject(key_of_column(exchange->links, var));
+		if (result == NULL)
+			exchange->fails = true;
+		else
+			IncrementVarSublevelsUp(result, exchange->depth, 0);
+		return result;
+	}
+	if (!IsA(node, Query))
+		return expression_tree_mutator(node, exchange_columns, exchange);
+	exchange->depth++;
+	result = (Node *) query_tree_mutator((Query *) node, exchange_columns, exchange, 0);
+	exchange->depth--;
+	return result;
+}
+
+/* How many values a key of the subquery has, if it is a column with statistics; else 0. */
+static double
+values_of(const Query *sub, const Node *key)
+{
+	const Var  *var = (const Var *) key;
+	const RangeTblEntry *table;
+	HeapTuple	tuple;
+	double		values;
+	bool		inherited;
+
+	if (!IsA(var, Var) || var->varattno <= 0)
+		return 0;
+	table = list_nth_node(RangeTblEntry, sub->rtable, var->varno - 1);
+	if (table->rtekind != RTE_RELATION)
+		return 0;
+	inherited = table->inh && has_subclass(table->relid);
+	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table->relid), Int16GetDatum(var->varattno),
+							BoolGetDatum(inherited));
+	if (!HeapTupleIsValid(tuple))
+		return 0;
+	values = ((Form_pg_statistic) GETSTRUCT(tuple))->stadistinct;
+	ReleaseSysCache(tuple);
+	return values < 0 ? -values * rows_of(table) : values;
+}
+
+/* Whether the table that asks lacks many of the subquery's keys. */
+static bool
+lacks_keys(const RangeTblEntry *table, const Query *sub, const List *links)
+{
+	double		rows = rows_of(table);
+	ListCell   *lc;
+
+	foreach(lc, links)
+	{
+		Node	   *inner;
+		bool		inner_is_left;
+
+		if (gh_unnest_find_keys(lfirst(lc), &inner, &inner_is_left) &&
+			rows < GH_SHARED_KEYS * values_of(sub, without_labels(inner)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Conditions about the table's columns, as conditions about the subquery's keys; NIL: some are not about
+ * keys.
+ */
+static List *
+conditions_of_keys(List *conditions, Index table, const List *links)
+{
+	Exchange	exchange = {.links = links,.table = table};
+	List	   *result = (List *) exchange_columns((Node *) conditions, &exchange);
+
+	return exchange.fails ? NIL : result;
+}
+
+/* ---------------------------------------------------------- keys that are asked for */
+
+/* That the table that asks has a row by which, as these conditions say, the links may ask. */
+static Node *
+asking_row(const Query *query, Index table, List *conditions, const List *links)
+{
+	SubLink    *exists = makeNode(SubLink);
+	Query	   *sub = makeNode(Query);
+	RangeTblRef *ref = makeNode(RangeTblRef);
+	List	   *quals = copyObject(conditions);
+	Const	   *one;
+
+	ChangeVarNodes((Node *) quals, (int) table, 1, 0);
+	ref->rtindex = 1;
+	sub->commandType = CMD_SELECT;
+	sub->canSetTag = true;
+	gh_copy_table(sub, query, (int) table);
+	sub->jointree = makeFromExpr(list_make1(ref),
+								 gh_conjunction(list_concat(quals, links_of_table(links, table))));
+	sub->hasSubLinks = checkExprHasSubLink(sub->jointree->quals);
+	one = makeConst(INT4OID, -1, InvalidOid, sizeof(int32), Int32GetDatum(1), false, true);
+	sub->targetList = list_make1(makeTargetEntry((Expr *) one, 1, "one", false));
+	exists->subLinkType = EXISTS_SUBLINK;
+	exists->subselect = (Node *) sub;
+	exists->location = -1;
+	return (Node *) exists;
+}
+
+/*
+ * A condition for a subquery of the query: that a row has a key for which, by these conditions of the
+ * query's, a row of one table may ask; NULL: they do not tell.  links: equalities of keys, as
+ * gh_unnest_find_keys finds them in the subquery.  implied: those of the conditions that hold of whatever row
+ * has the key of a row of the subquery.
+ */
+Node *
+gh_unnest_asked_keys(const Query *query, const GhLevel *level, List *conditions, const Query *sub,
+					 const List *links, List **implied)
+{
+	Index		table = asking_table(query, links);
+	List	   *quals = table == 0 ? NIL : conditions_of_table(conditions, table, level);
+	List	   *of_keys;
+
+	*implied = NIL;
+	if (quals == NIL)
+		return NULL;
+	of_keys = conditions_of_keys(quals, table, links);
+	if (of_keys == NIL || lacks_keys(list_nth_node(RangeTblEntry, query->rtable, table - 1), sub, links))
+		return asking_row(query, table, quals, links);
+	*implied = quals;
+	return gh_conjunction(of_keys);
+}
+
+/* --------------------------------------------------------------- EXISTS, IN */
+
+/*
+ * Whether a table of the subquery is large, and much larger than the one that asks.  Forced, it need not be.
+ */
 static bool
 has_large_table(const Query *sub, const Query *query, const List *links)
 {
@@ -197,7 +386,10 @@ has_large_table(const Query *sub, const Query *query, const List *links)
 		rows >= GH_REDUCED_FACTOR * rows_of(list_nth_node(RangeTblEntry, query->rtable, table - 1));
 }
 
-/* Of the subquery's conditions, the equalities of keys with such of the outer query; with IN, that of its column, too. */
+/*
+ * Of the subquery's conditions, the equalities of keys with such of the outer query; with IN, that of its
+ * column, too.
+ */
 static List *
 links_of(const SubLink *link)
 {
@@ -210,7 +402,8 @@ links_of(const SubLink *link)
 	foreach(lc, gh_conjuncts(sub->jointree->quals))
 		if (gh_unnest_find_keys(lfirst(lc), &inner, &inner_is_left))
 			result = lappend(result, lfirst(lc));
-	if (link->subLinkType == ANY_SUBLINK && IsA(link->testexpr, OpExpr) && list_length(((OpExpr *) link->testexpr)->args) == 2 &&
+	if (link->subLinkType == ANY_SUBLINK && IsA(link->testexpr, OpExpr) &&
+		list_length(((OpExpr *) link->testexpr)->args) == 2 &&
 		IsA(lsecond(((OpExpr *) link->testexpr)->args), Param))
 	{
 		OpExpr	   *op = copyObject((OpExpr *) link->testexpr);
@@ -238,15 +431,17 @@ without_subqueries(const List *conditions)
 }
 
 /*
- * One of the query's conditions, all of which have to hold.  If it is EXISTS, NOT EXISTS or IN, its subquery is asked for no other keys than rows
- * have which pass the others; whether it was changed.
+ * One of the query's conditions, all of which have to hold.  If it is EXISTS, NOT EXISTS or IN, its subquery
+ * is asked for no other keys than rows have which pass the others; whether it was changed.
  */
 bool
 gh_unnest_reduce(const Query *query, const GhLevel *level, List *conditions, Node *condition)
 {
-	SubLink    *link = (SubLink *) (is_notclause(condition) ? (Node *) get_notclausearg(condition) : condition);
+	SubLink    *link = (SubLink *) (is_notclause(condition) ? (Node *) get_notclausearg(condition) :
+									condition);
 	Query	   *sub;
 	List	   *links;
+	List	   *implied;
 	Node	   *asked;
 
 	if (!IsA(link, SubLink) || (link->subLinkType != EXISTS_SUBLINK && link->subLinkType != ANY_SUBLINK) ||
@@ -258,10 +453,10 @@ gh_unnest_reduce(const Query *query, const GhLevel *level, List *conditions, Nod
 	links = links_of(link);
 	if (links == NIL || !has_large_table(sub, query, links))
 		return false;
-	asked = gh_unnest_asked_keys(query, level, without_subqueries(conditions), links);
+	asked = gh_unnest_asked_keys(query, level, without_subqueries(conditions), sub, links, &implied);
 	if (asked == NULL)
 		return false;
 	sub->jointree->quals = gh_conjunction(lappend(gh_conjuncts(sub->jointree->quals), asked));
-	sub->hasSubLinks = true;
+	sub->hasSubLinks = sub->hasSubLinks || checkExprHasSubLink(asked);
 	return true;
 }

@@ -521,6 +521,33 @@ typedef struct Balance
 	Cost		doubt;			/* what the plan costs beyond that, and beyond what the chain does */
 } Balance;
 
+/* The plan's half. */
+static void
+weigh_plan(const Search *search, Path *planned, Balance *balance)
+{
+	balance->pages[1] = pages_cost(search->root, planned, false);
+	balance->work[1] = planned->total_cost - balance->pages[1];
+	balance->doubt = 0;
+	(void) add_doubt(search->root, planned, search->is_cached, &balance->doubt);
+}
+
+/* The chain's, and so what of the plan's doubt is not its own; its columns are not there. */
+static void
+weigh_chain(const Search *search, Path *chain, Balance *balance)
+{
+	Cost		doubt = 0;
+	Cost		saved_pages;
+	Cost		saved_rows;
+
+	(void) add_doubt(search->root, chain, search->is_cached, &doubt);
+	balance->doubt = Max(balance->doubt - doubt, 0);
+	balance->pages[0] = pages_cost(search->root, chain, true);
+	balance->work[0] = gh_step(chain)->total_cost - gh_copies_save(search->root, chain) - balance->pages[0];
+	gh_inner_chains_save(search->root, chain, &saved_pages, &saved_rows);
+	balance->pages[0] -= saved_pages;
+	balance->work[0] -= saved_rows;
+}
+
 /*
  * Whether the chain does no more work, where the CPU engine has in memory the columns of such a share of its scan's pages; and what it
  * is not charged for.  What is in doubt counts only where the chain costs little more than the plan says, for it may come otherwise.
@@ -578,11 +605,8 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	Path	   *chain;
 	Path	   *scan;
 	double		rows;
-	Cost		more = 0;
 	Balance		balance;
 	GhSpared	spared;
-	Cost		inner_pages;
-	Cost		inner_rows;
 
 	if (!IS_JOIN_REL(rel) || !gh_enable_join || !gh_enable_scan || gh_force_offload ||
 		(partial && !rel->consider_parallel) || planned->param_info != NULL)
@@ -590,23 +614,14 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	search.is_cached = fits_in_cache(root, rel, &rows);
 	if (gh_has_few_rows(rows))
 		return NULL;
-	balance.pages[1] = pages_cost(root, planned, false);
-	balance.doubt = 0;
-	(void) add_doubt(root, planned, search.is_cached, &balance.doubt);
-	balance.work[1] = planned->total_cost - balance.pages[1];
+	weigh_plan(&search, planned, &balance);
 	/* what a join takes to begin with is more */
 	if (balance.work[1] + balance.doubt < gh_setup_cost)
 		return NULL;
 	chain = chain_of(&search, planned);
 	if (chain == NULL || gh_scan_below_joins(root, chain) == NULL || gh_device_reads(root, chain))
 		return NULL;
-	(void) add_doubt(root, chain, search.is_cached, &more);
-	balance.doubt = Max(balance.doubt - more, 0);
-	balance.pages[0] = pages_cost(root, chain, true);
-	balance.work[0] = gh_step(chain)->total_cost - gh_copies_save(root, chain) - balance.pages[0];
-	gh_inner_chains_save(root, chain, &inner_pages, &inner_rows);
-	balance.pages[0] -= inner_pages;
-	balance.work[0] -= inner_rows;
+	weigh_chain(&search, chain, &balance);
 	scan = gh_scan_below_joins(root, chain);
 	note_hopeful(&search, rel, chain, balance);
 	if (!pays(&search, scan, gh_columns_share_of(root, scan->parent), balance, &spared))
@@ -622,11 +637,10 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 bool
 gh_plan_is_lighter(PlannerInfo *root, RelOptInfo *rel, Path *joins)
 {
+	const Search search = {.root = root,.is_cached = true};
 	Path	   *planned = rel->cheapest_total_path;
 	Path	   *scan = gh_scan_below_joins(root, joins);
-	Cost		work = gh_step(joins)->total_cost - gh_copies_save(root, joins) - pages_cost(root, joins, true);
-	Cost		pages = pages_cost(root, planned, false);
-	Cost		doubt = 0;
+	Balance		balance;
 	Cost		saved_pages;
 	Cost		saved_rows;
 	double		rows;
@@ -634,11 +648,9 @@ gh_plan_is_lighter(PlannerInfo *root, RelOptInfo *rel, Path *joins)
 	if (gh_force_offload || scan == NULL || planned->param_info != NULL || !fits_in_cache(root, rel, &rows) ||
 		gh_device_reads(root, joins))
 		return false;
-	gh_inner_chains_save(root, joins, &saved_pages, &saved_rows);
-	work -= saved_rows;
+	weigh_plan(&search, planned, &balance);
+	weigh_chain(&search, joins, &balance);
 	gh_columns_saved(root, scan->parent, scan->parallel_workers > 0 ? gh_parallel_divisor(scan->parallel_workers) : 1,
 					 &saved_pages, &saved_rows);
-	work -= saved_rows;
-	(void) add_doubt(root, planned, true, &doubt);
-	return planned->total_cost - (1 - GH_CACHED_PAGE_SHARE) * pages + doubt < work;
+	return balance.work[1] + GH_CACHED_PAGE_SHARE * balance.pages[1] + balance.doubt < balance.work[0] - saved_rows;
 }

@@ -2,10 +2,10 @@
  * cpu_groups.c
  *		From the keys of a batch's rows to the groups of a pipeline on the CPU.
  *
- * Codes stand for keys (cpu_group_codes.c).  A slot of the hash table has a group's code: so a row looks at one
- * line of memory, and at the keys of its group only where codes are hashes.  While there are few groups, slots are
- * many, so that nearly each row finds its group in the first slot that it looks at.  Where groups are many, slots
- * and what they lead to are fetched some rows ahead of their use.
+ * Codes stand for keys (cpu_group_codes.c).  A slot of the hash table has a group's code: so a row looks at
+ * one line of memory, and at the keys of its group only where codes are hashes.  While there are few groups,
+ * slots are many, so that nearly each row finds its group in the first slot that it looks at.  Where groups
+ * are many, slots and what they lead to are fetched some rows ahead of their use.
  */
 #include "engine/pipeline/cpu_groups.h"
 #include "engine/table/cpu_internal.h"
@@ -18,10 +18,22 @@
 #define SLOTS_OF_FEW 8
 #define SLOTS_OF_MANY 2
 
-/* Near the limit of memory this many slots of so many are in use at most; and room for less than a part more is none. */
+/*
+ * Near the limit of memory this many slots of so many are in use at most; and room for less than a part more
+ * is none.
+ */
 #define FULL_SLOTS 7
 #define FULL_OF 8
 #define WORTH_PART 8
+
+/*
+ * Where no more rows are live than so many, and one of so many that were looked at, and there are no more
+ * keys, the keys of these rows are brought together.
+ */
+#define SPARSE_ROWS 64
+#define SPARSE_PART 16
+#define SPARSE_BEGIN 4
+#define SPARSE_KEYS 8
 
 /* Rows between a fetch into cache and its use. */
 #define AHEAD 12
@@ -155,7 +167,10 @@ take_instead(GhCpuGrouping *groups, uint64_t bytes)
 	return block;
 }
 
-/* Room for that many groups, with so many slots.  False: there is no memory, or it was stopped; all is as it was. */
+/*
+ * Room for that many groups, with so many slots.  False: there is no memory, or it was stopped; all is as it
+ * was.
+ */
 static bool
 resize(GhCpuGrouping *groups, uint64_t room, uint64_t nslots)
 {
@@ -438,8 +453,8 @@ fetch_group(const GhCpuGrouping *groups, uint64_t hash)
 }
 
 /*
- * The groups of rows from `row` on, as long as each is in the first slot that is looked at, where most are; returns
- * the first live row of which that is not so.  Codes are packed.
+ * The groups of rows from `row` on, as long as each is in the first slot that is looked at, where most are;
+ * returns the first live row of which that is not so.  Codes are packed.
  */
 static inline uint32_t
 find_at_once(const GhCpuGrouping *groups, const GhVectorBatch *batch, const GhCpuCodes *codes, uint32_t row, bool nulls,
@@ -514,20 +529,87 @@ find_among_many(GhCpuGrouping *groups, const GhVectorBatch *batch, const GhCpuCo
 	return none;
 }
 
-uint32_t
-gh_cpu_grouping_find(GhCpuGrouping *groups, const GhVectorBatch *batch, uint32_t *found)
+static uint32_t
+find_rows(GhCpuGrouping *groups, const GhVectorBatch *batch, uint32_t *found)
 {
 	GhCpuCodes	codes;
 
-	groups->stopped = false;
-	/* nobody looks at found */
-	if (groups->sink->nkeys == 0)
-		return 0;
 	/* each time the packing changes a key gets wider, or codes are hashes */
 	while (!gh_cpu_make_codes(&groups->packing, groups->sink, batch, &codes))
 		put_again(groups);
 	return groups->count < FEW_GROUPS ? find_among_few(groups, batch, &codes, found) :
 		find_among_many(groups, batch, &codes, found);
+}
+
+/* The live rows, if they are few; false: they are not, which is known after some. */
+static bool
+pick_few(const GhVectorBatch *batch, uint16_t *rows, uint32_t *n)
+{
+	const uint8_t *end = batch->state + batch->nrows;
+
+	*n = 0;
+	for (const uint8_t *at = batch->state; at < end && (at = memchr(at, GH_ROW_LIVE, (size_t) (end - at))) != NULL; at++)
+	{
+		uint32_t	row = (uint32_t) (at - batch->state);
+
+		if (*n == SPARSE_ROWS || *n > SPARSE_BEGIN + row / SPARSE_PART)
+			return false;
+		rows[(*n)++] = (uint16_t) row;
+	}
+	return true;
+}
+
+/*
+ * The same of few rows: codes are made of all that a batch has, and these would be made for nothing.  What
+ * joins leave of a table that is read from end to end is often a row or two of a batch.
+ */
+static uint32_t
+find_few_rows(GhCpuGrouping *groups, const GhVectorBatch *batch, const uint16_t *rows, uint32_t n, uint32_t *found)
+{
+	const GhGroupsSink *sink = groups->sink;
+	uint64_t	low[SPARSE_KEYS][SPARSE_ROWS] = {{0}};
+	uint64_t	high[SPARSE_KEYS][SPARSE_ROWS];
+	uint8_t		null[SPARSE_KEYS][SPARSE_ROWS] = {{0}};
+	uint8_t		state[SPARSE_ROWS];
+	uint32_t	places[SPARSE_ROWS];
+	GhVector	vectors[GH_PROGRAM_VECTORS_MAX];
+	GhVectorBatch few = {.nrows = n,.nvectors = batch->nvectors,.state = state,.vectors = vectors};
+	uint32_t	none;
+
+	for (uint32_t i = 0; i < SPARSE_ROWS; i++)
+		state[i] = i < n ? GH_ROW_LIVE : GH_ROW_DROPPED;
+	for (uint32_t k = 0; k < sink->nkeys; k++)
+	{
+		const GhVector *vector = &batch->vectors[sink->keys[k].vector];
+		bool		has_high = gh_class_has_high(sink->keys[k].value_class);
+
+		for (uint32_t i = 0; i < n; i++)
+		{
+			low[k][i] = vector->low[rows[i]];
+			high[k][i] = has_high ? vector->high[rows[i]] : 0;
+			null[k][i] = vector->null[rows[i]];
+		}
+		vectors[sink->keys[k].vector] = (GhVector) {low[k], high[k], null[k]};
+	}
+	none = find_rows(groups, &few, places);
+	for (uint32_t i = 0; i < n; i++)
+		found[rows[i]] = places[i];
+	return none;
+}
+
+uint32_t
+gh_cpu_grouping_find(GhCpuGrouping *groups, const GhVectorBatch *batch, uint32_t *found)
+{
+	uint16_t	rows[SPARSE_ROWS];
+	uint32_t	n;
+
+	groups->stopped = false;
+	/* nobody looks at found */
+	if (groups->sink->nkeys == 0)
+		return 0;
+	if (groups->sink->nkeys <= SPARSE_KEYS && pick_few(batch, rows, &n))
+		return n == 0 ? 0 : find_few_rows(groups, batch, rows, n, found);
+	return find_rows(groups, batch, found);
 }
 
 void

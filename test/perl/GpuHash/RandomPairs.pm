@@ -45,21 +45,32 @@ sub member
 {
 	my ($table, $b, $key) = @{ one_of(['d0', 's', 'dk'], ['d1', 's', 'dk'], ['d1', 's', 'dk'], ['d2', 's', 'dk'], ['f2', 'b8', 'k4'], ['f2', 'b8', 'k8'], ['f3', 'b8', 'id'], ['f3', 'b8', 'k8']) };
 	my $outer = $key eq 'id' ? one_of(qw(k4 id late)) : one_of(qw(k4 k8 k8 g i2 late));
-	return (rand() < 0.5 ? 'NOT ' : '') . "EXISTS (SELECT FROM $table $b WHERE $b.$key = a.$outer AND " . on('a', $b) . ')';
+	return about_key($outer) . (rand() < 0.5 ? 'NOT ' : '') . "EXISTS (SELECT FROM $table $b WHERE $b.$key = a.$outer AND " . on('a', $b) . ')';
+}
+
+# A condition that a subquery may be asked for keys by, which is about a key alone, and AND; or nothing.
+sub about_key
+{
+	my ($column) = @_;
+	return '' if rand() < 0.6;
+	return one_of("a.$column LIKE 't1%'", "a.$column < 't3'", "a.$column <> 't'", "(a.$column IS NULL OR a.$column > 't')") . ' AND ' if $column =~ /^[vc]$/;
+	return one_of("a.$column < 3", "a.$column IS NOT NULL", "(a.$column IS NULL OR a.$column > 1)", "a.$column IN (1, 2, 5, 30)", "a.$column IN (SELECT dk FROM d0 WHERE dg > 2)", "a.$column NOT IN (SELECT dg FROM d2 WHERE dg IS NOT NULL)",
+		"EXISTS (SELECT FROM d1 t WHERE t.dk = a.$column AND t.dg < 4)", "NOT EXISTS (SELECT FROM d2 t WHERE t.dk = a.$column)") . ' AND ';
 }
 
 sub of_group
 {
-	my $table = one_of(qw(d0 d1 d1 d2 d3 f2));
-	my ($key, $g, $aggregates) = $table eq 'f2' ? (one_of(qw(k4 k8 g)), 'g', [qw(sum(s.whole) max(s.n2) min(s.d) count(s.late) avg(s.n2))])
+	my $table = one_of(qw(d0 d1 d1 d2 d3 f2 f2));
+	my ($key, $g, $aggregates) = $table eq 'f2' ? (one_of(qw(k4 k8 g v c n2)), 'g', [qw(sum(s.whole) max(s.n2) min(s.d) count(s.late) avg(s.n2))])
 		: ('dk', 'dg', ['sum(s.dv)', 'avg(s.dn)', 'min(s.dn)', 'max(s.dv)', 'count(s.dv)', 'count(*)', 'count(*)', 'count(DISTINCT s.dg)', 'coalesce(max(s.dv), 1)', '0.5 * sum(s.dn)']);
 	my $aggregate = one_of(@$aggregates);
-	my $where = "s.$key = a." . one_of(qw(k4 k8 k8 g i2 late));
+	my $outer = $key =~ /^(?:[vc]|n2)$/ ? $key : one_of(qw(k4 k8 k8 g i2 late));
+	my $where = "s.$key = a.$outer";
 	$where .= ' AND ' . one_of("s.$g = a.g", "s.$g <> 2", "s.$g > 1", "s.$g < a.g", "s.$g IN (SELECT dg FROM d2)") if rand() < 0.4;
 	my $value = "(SELECT $aggregate FROM $table s WHERE $where)";
 	my $column = $aggregate =~ /s\.d\)/ ? 'a.d' : one_of('a.n2', 'a.k8', 'a.g');
 	my $condition = "$column " . one_of('<', '>', '>=') . " $value";
-	return one_of($condition, $condition, "$value IS NULL", "($condition) IS NOT TRUE", "($condition OR a.g = 1)", "coalesce($condition, a.may)");
+	return about_key($outer) . one_of($condition, $condition, "$value IS NULL", "($condition) IS NOT TRUE", "($condition OR a.g = 1)", "coalesce($condition, a.may)");
 }
 
 sub not_in
