@@ -180,7 +180,7 @@ ask(Reader *reader)
 	if (nblocks < GH_COPY_BLOCKS_MIN || !gh_index_copy_look(reader->index, &reader->seen, &reader->place))
 		return false;
 	gh_copy_ask_blocks(reader->index, reader->side->relation, &reader->seen, nblocks, &reader->blocks);
-	gh_copy_make_again(reader->index, &reader->blocks);
+	(void) gh_copy_make_again(reader->index, &reader->blocks);
 	return pays(reader, rows_of_others(reader));
 }
 

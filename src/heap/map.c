@@ -57,9 +57,12 @@ visible_of(const uint8 *bytes)
 	return (uint32) (bits | bits >> 16);
 }
 
-/* Sets the bits of those blocks that are all-visible, and clears those of the others of the last word; how many they are. */
+/*
+ * Sets the bits of those blocks that are all-visible, and clears those of the others of the last word; how many they are.
+ * lsns, unless NULL: of each page of the map, the LSN that it has with these bits.
+ */
 BlockNumber
-gh_map_read_visible(Relation relation, BlockNumber nblocks, uint32 *bits)
+gh_map_read_visible(Relation relation, BlockNumber nblocks, uint32 *bits, XLogRecPtr *lsns)
 {
 	GhMapPage  *map = palloc(sizeof(GhMapPage));
 	BlockNumber count = 0;
@@ -71,7 +74,11 @@ gh_map_read_visible(Relation relation, BlockNumber nblocks, uint32 *bits)
 		uint32	   *word = &bits[block / GH_BITS];
 
 		if (block % GH_MAP_BLOCKS == 0)
+		{
 			gh_map_read(relation, gh_map_page_of(block), map);
+			if (lsns != NULL)
+				lsns[gh_map_page_of(block)] = map->lsn;
+		}
 		*word = visible_of(map->bits + block % GH_MAP_BLOCKS / GH_BITS * sizeof(uint64));
 		if (nblocks - block < GH_BITS)
 			*word &= ((uint32) 1 << (nblocks - block)) - 1;

@@ -13,6 +13,7 @@
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/ipc.h"
+#include "utils/inval.h"
 #include "utils/memutils.h"
 
 #include "compat.h"
@@ -446,6 +447,10 @@ begin(Maker *maker, bool *later)
 		return false;
 	maker->bits = palloc0((copied->nblocks / GH_BITS + 1) * sizeof(uint32));
 	count = gh_copy_blocks(maker->index, maker->heap, copied, maker->bits, NULL);
+	/* before rows no longer entered it the primary has waited for its own sessions that know it as valid, but for none of a standby */
+	AcceptInvalidationMessages();
+	if (!maker->index->rd_index->indisvalid)
+		return false;
 	count += gh_find_empty(maker->heap, copied->nblocks, maker->bits, &empty);
 	gh_copy_note_empty(maker->index, copied, &empty);
 	*later = count < GH_COPY_SHARE(copied->nblocks);
@@ -473,8 +478,11 @@ fill(Maker *maker, bool *later)
 static bool
 may_make(Maker *maker)
 {
-	BlockNumber nblocks = RelationGetNumberOfBlocks(maker->heap);
+	BlockNumber nblocks;
 
+	if (!gh_may_be_copied(maker->index, maker->heap))
+		return false;
+	nblocks = RelationGetNumberOfBlocks(maker->heap);
 	return gh_count_visible_or_empty(maker->heap, nblocks) >= GH_COPY_SHARE(nblocks) && choose_columns(maker);
 }
 
@@ -503,7 +511,7 @@ publish(Maker *maker)
 static bool
 make_copy(Relation index, Relation heap, GhCopyStop stop)
 {
-	uint64		bytes = Max((uint64) RelationGetNumberOfBlocks(index) * BLCKSZ * GH_COPY_TIMES, GH_COPY_BYTES_MIN);
+	uint64		bytes;
 	Maker	   *maker = palloc0(sizeof(Maker));
 	MemoryContext saved;
 	bool		begun;
@@ -516,7 +524,12 @@ make_copy(Relation index, Relation heap, GhCopyStop stop)
 	maker->context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash index copy", ALLOCSET_DEFAULT_SIZES);
 	maker->unpacked = AllocSetContextCreate(maker->context, "gpuhash index copy values", ALLOCSET_DEFAULT_SIZES);
 	saved = MemoryContextSwitchTo(maker->context);
-	begun = may_make(maker) && gh_shared_copy_begin(GH_COPY_OF_INDEX, index, bytes, sizeof(GhIndexCopy), &maker->hold);
+	begun = may_make(maker);
+	if (begun)
+	{
+		bytes = Max((uint64) RelationGetNumberOfBlocks(index) * BLCKSZ * GH_COPY_TIMES, GH_COPY_BYTES_MIN);
+		begun = gh_shared_copy_begin(GH_COPY_OF_INDEX, index, bytes, sizeof(GhIndexCopy), &maker->hold);
+	}
 	MemoryContextSwitchTo(saved);
 	if (!begun)
 	{

@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "access/xlog.h"
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
 
@@ -53,6 +54,9 @@ gh_find_empty(Relation heap, BlockNumber nblocks, uint32 *bits, GhBlockRuns *run
 	int			looked = 0;
 
 	runs->n = 0;
+	/* nothing there says when a row comes to one */
+	if (RecoveryInProgress())
+		return 0;
 	for (BlockNumber block = 0; block < nblocks && looked < GH_EMPTY_LOOKED; block++)
 	{
 		uint32	   *word = &bits[block / GH_BITS];
@@ -79,7 +83,7 @@ gh_count_visible_or_empty(Relation heap, BlockNumber nblocks)
 {
 	uint32	   *bits = palloc0((nblocks / GH_BITS + 1) * sizeof(uint32));
 	GhBlockRuns empty;
-	BlockNumber count = gh_map_read_visible(heap, nblocks, bits);
+	BlockNumber count = gh_map_read_visible(heap, nblocks, bits, NULL);
 
 	count += gh_find_empty(heap, nblocks, bits, &empty);
 	pfree(bits);

@@ -13,7 +13,10 @@
  * whoever looked up an index's place before another one got it sets bits too many there, which is always
  * right.
  *
- * The lock guards who has which place.  Bits are set without it.
+ * On a standby nobody tells what is replayed.  The LSNs of the visibility map's pages do: a copy that is begun in recovery has them behind
+ * its bits (README, "On a standby").
+ *
+ * The lock guards who has which place, and LSNs.  Bits are set without it.
  */
 #include "postgres.h"
 
@@ -38,6 +41,7 @@
 #include "service/faults.h"
 #include "service/service.h"
 #include "store/resident_file.h"
+#include "store/shared_copies.h"
 
 /* Indexes of which there are copies at a time, and words of bits for all: 32 M blocks, tables of 256 GB. */
 #define GH_COPIES_MAX 64
@@ -52,8 +56,12 @@ typedef struct Place
 	uint64		generation;
 	BlockNumber nblocks;
 	uint32		first;			/* of its words */
+	bool		in_recovery;	/* it was begun then: LSNs, one for each page of the map, are behind its bits */
 	GhBlockRuns empty;			/* blocks that had no rows when the copy was begun */
 } Place;
+
+/* An LSN is in so many of the words. */
+#define GH_LSN_WORDS 2
 
 /* An index has the place of the copy that is in use, and of one that is being made to take its place. */
 #define GH_INDEX_PLACES 2
@@ -119,6 +127,27 @@ words_of(BlockNumber nblocks)
 	return nblocks / GH_BITS + (nblocks % GH_BITS != 0);
 }
 
+/* Of the visibility map. */
+static inline uint32
+pages_of(BlockNumber nblocks)
+{
+	return nblocks / GH_MAP_BLOCKS + (nblocks % GH_MAP_BLOCKS != 0);
+}
+
+/* Of a place: its bits and LSNs. */
+static inline uint32
+all_words_of(BlockNumber nblocks, bool in_recovery)
+{
+	return words_of(nblocks) + (in_recovery ? pages_of(nblocks) * GH_LSN_WORDS : 0);
+}
+
+/* The first of the words that have the LSN of a page of the map. */
+static inline pg_atomic_uint32 *
+lsn_words(const Place *place, uint32 page)
+{
+	return &touched->words[place->first + words_of(place->nblocks) + page * GH_LSN_WORDS];
+}
+
 static inline bool
 is_of(const Place *place, Relation index)
 {
@@ -149,7 +178,7 @@ find_words(uint32 wanted)
 		for (int i = 0; i < GH_COPIES_MAX; i++)
 		{
 			const Place *place = &touched->places[i];
-			uint32		end = place->first + words_of(place->nblocks);
+			uint32		end = place->first + all_words_of(place->nblocks, place->in_recovery);
 
 			if (OidIsValid(place->database) && place->first < from + wanted && end > from)
 			{
@@ -243,10 +272,10 @@ is_new(Relation relation)
 		gh_new_file_subid(relation) != InvalidSubTransactionId;
 }
 
-static bool
-may_be_copied(Relation index, Relation heap)
+bool
+gh_may_be_copied(Relation index, Relation heap)
 {
-	return touched != NULL && !RecoveryInProgress() && !gh_old_snapshots_end() &&
+	return touched != NULL && !gh_old_snapshots_end() && (!RecoveryInProgress() || RelationNeedsWAL(heap)) &&
 		index->rd_index->indisvalid && index->rd_indam->aminsert == gh_index_insert &&
 		heap->rd_rel->relam == HEAP_TABLE_AM_OID && heap->rd_rel->relpersistence != RELPERSISTENCE_TEMP &&
 		!is_new(index) && !is_new(heap);
@@ -272,15 +301,15 @@ free_oldest(const Place *but)
 }
 
 /*
- * A free place, and where in words its bits are; NULL: they are too many.  The place that is kept, which may be NULL, goes last, or
+ * A free place, and where in words its own are; NULL: they are too many.  The place that is kept, which may be NULL, goes last, or
  * at once where both have no room.  With the lock, exclusively.
  */
 static Place *
-find_room(BlockNumber nblocks, uint32 *first, Place *kept)
+find_room(uint32 nwords, uint32 *first, Place *kept)
 {
 	Place	   *place;
 
-	if (kept != NULL && words_of(kept->nblocks) > GH_TOUCHED_WORDS - words_of(nblocks))
+	if (kept != NULL && all_words_of(kept->nblocks, kept->in_recovery) > GH_TOUCHED_WORDS - nwords)
 	{
 		free_place(kept);
 		kept = NULL;
@@ -291,30 +320,61 @@ find_room(BlockNumber nblocks, uint32 *first, Place *kept)
 		for (int i = 0; i < GH_COPIES_MAX && place == NULL; i++)
 			if (!OidIsValid(touched->places[i].database))
 				place = &touched->places[i];
-		*first = find_words(words_of(nblocks));
+		*first = find_words(nwords);
 		if (place != NULL && *first != GH_TOUCHED_WORDS)
 			return place;
 	} while (free_oldest(kept) || free_oldest(NULL));
 	return NULL;
 }
 
+/* By page of the map; palloc'd. */
+static XLogRecPtr *
+read_lsns(Relation heap, BlockNumber nblocks)
+{
+	XLogRecPtr *lsns = palloc0(Max(pages_of(nblocks), 1) * sizeof(XLogRecPtr));
+	uint32	   *bits = palloc(Max(words_of(nblocks), 1) * sizeof(uint32));
+
+	(void) gh_map_read_visible(heap, nblocks, bits, lsns);
+	pfree(bits);
+	return lsns;
+}
+
+/* With the lock, exclusively. */
+static void
+note_lsns(const Place *place, const XLogRecPtr *lsns)
+{
+	for (uint32 page = 0; page < pages_of(place->nblocks); page++)
+	{
+		pg_atomic_uint32 *words = lsn_words(place, page);
+
+		pg_atomic_write_u32(&words[0], (uint32) lsns[page]);
+		pg_atomic_write_u32(&words[1], (uint32) (lsns[page] >> 32));
+	}
+}
+
 bool
 gh_copy_begin(Relation index, Relation heap, uint64 keep, GhCopied *copied)
 {
+	const bool	in_recovery = RecoveryInProgress();
+	XLogRecPtr *lsns = NULL;
 	Place	   *place;
+	uint32		nwords;
 	uint32		first;
 
-	if (!may_be_copied(index, heap))
+	if (!gh_may_be_copied(index, heap))
 		return false;
 	/* blocks that come later are not the copy's */
 	copied->nblocks = RelationGetNumberOfBlocks(heap);
+	nwords = all_words_of(copied->nblocks, in_recovery);
 	/* copies of others would go, for nothing */
-	if (words_of(copied->nblocks) > GH_TOUCHED_WORDS)
+	if (nwords > GH_TOUCHED_WORDS)
 		return false;
+	if (in_recovery)
+		lsns = read_lsns(heap, copied->nblocks);
 	Assert(TransactionIdIsValid(MyProc->xmin));
 	LWLockAcquire(&touched->lock, LW_EXCLUSIVE);
 	free_places(index, keep);
-	place = copied->nblocks > 0 ? find_room(copied->nblocks, &first, find_place(index, keep)) : NULL;
+	place = copied->nblocks > 0 ? find_room(nwords, &first, find_place(index, keep)) : NULL;
 	if (place != NULL)
 	{
 		for (uint32 word = 0; word < words_of(copied->nblocks); word++)
@@ -324,11 +384,15 @@ gh_copy_begin(Relation index, Relation heap, uint64 keep, GhCopied *copied)
 		*place = (Place)
 		{
 			MyDatabaseId, RelationGetRelid(index), index->rd_rel->reltablespace, gh_relation_number(index),
-				copied->generation, copied->nblocks, first
+				copied->generation, copied->nblocks, first, in_recovery
 		};
+		if (in_recovery)
+			note_lsns(place, lsns);
 		pg_atomic_fetch_add_u32(&touched->ncopies, 1);
 	}
 	LWLockRelease(&touched->lock);
+	if (lsns != NULL)
+		pfree(lsns);
 	/* only then the leaf pages are read: pairs with that of any_copies */
 	pg_memory_barrier();
 	return place != NULL;
@@ -427,7 +491,7 @@ was_empty(const Place *place, BlockNumber block)
 void
 gh_copy_leave_out(Relation index, const GhCopied *copied, const uint32 *bits)
 {
-	const Place *places = look_up(index);
+	const Place *places = gh_fault_leaves_out(GH_FAULT_POINT_INDEX_BEGIN) ? NULL : look_up(index);
 
 	for (int i = 0; places != NULL && i < GH_INDEX_PLACES; i++)
 		for (BlockNumber block = 0; places[i].generation == copied->generation && block < copied->nblocks; block++)
@@ -478,10 +542,29 @@ gh_touch_removed(Relation index)
 
 /* ------------------------------------------------------------------- asking */
 
-/* The blocks that were touched, into bits, and those that had no rows; false: the copy is not this one. */
-static bool
-read_touched(Relation index, const GhCopied *copied, uint32 *bits, GhBlockRuns *empty)
+/* Of blocks whose page of the map has another LSN than at the begin, or none, a bit may have been set since then. */
+static void
+leave_out_changed(const Place *place, const XLogRecPtr *lsns, uint32 *bits)
 {
+	for (BlockNumber block = 0; block < place->nblocks; block += GH_BITS)
+	{
+		uint32		page = gh_map_page_of(block);
+		pg_atomic_uint32 *words = lsn_words(place, page);
+		XLogRecPtr	noted = pg_atomic_read_u32(&words[0]) | (uint64) pg_atomic_read_u32(&words[1]) << 32;
+
+		if (lsns[page] == InvalidXLogRecPtr || lsns[page] != noted)
+			bits[block / GH_BITS] = PG_UINT32_MAX;
+	}
+}
+
+/*
+ * The blocks that were touched, into bits, and the copy's place; false: it has none.  lsns: of the visibility map, as it was read
+ * before.
+ */
+static bool
+read_touched(Relation index, const GhCopied *copied, const XLogRecPtr *lsns, uint32 *bits, Place *asked)
+{
+	const bool	compares = !gh_fault_leaves_out(GH_FAULT_POINT_INDEX_LSN);
 	const Place *place;
 	bool		same;
 
@@ -491,9 +574,30 @@ read_touched(Relation index, const GhCopied *copied, uint32 *bits, GhBlockRuns *
 	for (uint32 word = 0; same && word < words_of(copied->nblocks); word++)
 		bits[word] = pg_atomic_read_u32(&touched->words[place->first + word]);
 	if (same)
-		*empty = place->empty;
+	{
+		*asked = *place;
+		if (place->in_recovery && compares)
+			leave_out_changed(place, lsns, bits);
+	}
 	LWLockRelease(&touched->lock);
 	return same;
+}
+
+/* Blocks that had no rows at the begin, and were not touched, become all-visible; how many were not. */
+static BlockNumber
+add_empty(const GhBlockRuns *empty, const uint32 *touches, uint32 *map)
+{
+	BlockNumber count = 0;
+
+	for (uint32 i = 0; i < empty->n; i++)
+		for (BlockNumber block = empty->runs[i].first; block < empty->runs[i].first + empty->runs[i].count; block++)
+		{
+			uint32		bit = (uint32) 1 << block % GH_BITS & ~touches[block / GH_BITS];
+
+			count += (bit & ~map[block / GH_BITS]) != 0;
+			map[block / GH_BITS] |= bit;
+		}
+	return count;
 }
 
 BlockNumber
@@ -504,35 +608,31 @@ gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bi
 	BlockNumber nblocks = Max(copied->nblocks, RelationGetNumberOfBlocks(heap));
 	uint32	   *map = palloc0(words_of(nblocks) * sizeof(uint32));
 	uint32	   *touches = palloc0(nwords * sizeof(uint32));
-	GhBlockRuns empty = {0};
+	XLogRecPtr *lsns = palloc0(pages_of(nblocks) * sizeof(XLogRecPtr));
+	Place		asked = {0};
 	BlockNumber count = 0;
 	BlockNumber visible = 0;
-	bool		same = touched != NULL && !RecoveryInProgress() && index->rd_index->indisvalid;
+	bool		same = touched != NULL && index->rd_index->indisvalid;
 
 	/* a fault: the other order, which is wrong */
 	if (same && gh_fault_leaves_out(GH_FAULT_POINT_INDEX_ORDER))
 	{
-		same = read_touched(index, copied, touches, &empty);
+		same = read_touched(index, copied, lsns, touches, &asked);
 		pg_usleep(30000);
-		visible = gh_map_read_visible(heap, nblocks, map);
+		visible = gh_map_read_visible(heap, nblocks, map, lsns);
 	}
 	else if (same)
 	{
-		visible = gh_map_read_visible(heap, nblocks, map);
+		visible = gh_map_read_visible(heap, nblocks, map, lsns);
 		(void) gh_fault_pass(GH_FAULT_POINT_INDEX_ASKED);
 		/* what was touched before the map had a block as all-visible is seen now */
 		pg_memory_barrier();
-		same = read_touched(index, copied, touches, &empty);
+		same = read_touched(index, copied, lsns, touches, &asked);
 		(void) gh_fault_pass(GH_FAULT_POINT_INDEX_ASKED);
 	}
-	for (uint32 i = 0; i < empty.n; i++)
-		for (BlockNumber block = empty.runs[i].first; block < empty.runs[i].first + empty.runs[i].count; block++)
-		{
-			uint32		bit = (uint32) 1 << block % GH_BITS & ~touches[block / GH_BITS];
-
-			visible += (bit & ~map[block / GH_BITS]) != 0;
-			map[block / GH_BITS] |= bit;
-		}
+	/* those that were made in recovery end with it */
+	same = same && asked.in_recovery == RecoveryInProgress();
+	visible += add_empty(&asked.empty, touches, map);
 	for (uint32 word = 0; word < nwords; word++)
 	{
 		uint32		left = copied->nblocks - word * GH_BITS;
@@ -541,8 +641,15 @@ gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bi
 		bits[word] = same ? map[word] & own & ~touches[word] : 0;
 		count += pg_popcount32(bits[word]);
 	}
+	pfree(lsns);
 	pfree(touches);
 	pfree(map);
+	/* such a one never becomes right again: its memory is for others, and nobody looks at the map for it */
+	if (count == 0 && (asked.in_recovery || RecoveryInProgress()))
+	{
+		gh_copy_end(copied);
+		gh_shared_copy_retire(GH_COPY_OF_INDEX, index, copied->generation);
+	}
 	if (all_visible != NULL)
 		*all_visible = same ? visible : 0;
 	return count;

@@ -35,6 +35,8 @@ typedef struct GhBlockRuns
 /* Of _PG_init, after the store's. */
 extern void gh_touched_init(void);
 
+/* Whether there can be a copy of this index at all: of some a standby has no files. */
+extern bool gh_may_be_copied(Relation index, Relation heap);
 /*
  * Of whoever copies: from now on it is noted what changes.  Read the leaf pages after it, with a snapshot that
  * is held from before this until the last of them is read: so long no page of the index that was deleted is used

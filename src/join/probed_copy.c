@@ -212,8 +212,13 @@ find_copy(Reader *reader)
 	if (made && !make_copy(reader))
 		return false;
 	find_blocks(reader);
-	if (!made)
-		gh_copy_make_again(reader->index, &reader->blocks);
+	if (!made && gh_copy_make_again(reader->index, &reader->blocks))
+	{
+		/* where that fails, the one before is what it was */
+		if (!make_copy(reader) && !open_copy(reader))
+			return false;
+		find_blocks(reader);
+	}
 	if (nblocks - reader->blocks.right > GH_COPY_HEAP_MAX(nblocks, participants(reader)))
 		return declines(reader, GH_COPY_MUCH_CHANGED);
 	return reader->copy->root != 0 || declines(reader, "it is empty");

@@ -12,6 +12,7 @@
 
 #include "access/genam.h"
 #include "access/table.h"
+#include "access/xlog.h"
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "miscadmin.h"
@@ -188,7 +189,7 @@ right_share(PlannerInfo *root, const RelOptInfo *rel, Oid index_oid)
 		share = (double) blocks.right / nblocks;
 		/* what is planned now may do without a copy that is right for few blocks, and so would all that comes later */
 		if (pg_class_aclcheck(RelationGetRelid(heap), GetUserId(), ACL_SELECT) == ACLCHECK_OK)
-			gh_copy_make_again(index, &blocks);
+			(void) gh_copy_make_again(index, &blocks);
 		pfree(blocks.bits);
 	}
 	index_close(index, NoLock);
@@ -289,6 +290,21 @@ saved(const Path *join, double share)
 	return share * gh_step(join)->inner_cost - cpu_operator_cost * own;
 }
 
+/* Whether a query that needs a copy has one soon.  On a standby it makes it by itself, and only once in a while. */
+static bool
+may_be_made(Oid index_oid)
+{
+	Relation	index;
+	bool		is_due;
+
+	if (!RecoveryInProgress())
+		return true;
+	index = index_open(index_oid, NoLock);
+	is_due = gh_shared_copy_is_due(GH_COPY_OF_INDEX, index);
+	index_close(index, NoLock);
+	return is_due;
+}
+
 Cost
 gh_copy_saves(PlannerInfo *root, Path *join)
 {
@@ -305,7 +321,7 @@ gh_copy_saves(PlannerInfo *root, Path *join)
 		return Max(saved(join, share), 0);
 	/* one that is right but for rows that do not fit in memory is not made again */
 	if (inner->parent->allvisfrac < GH_VISIBLE_SHARE ||
-		gh_note(root, inner->parent)->copied_share > 1 - GH_REMADE_SHARE)
+		gh_note(root, inner->parent)->copied_share > 1 - GH_REMADE_SHARE || !may_be_made(index))
 		return 0;
 	gh_real_cost(inner, &startup, &total);
 	return inner->parent->allvisfrac * (total + gh_build_tuple_cost * inner->rows);

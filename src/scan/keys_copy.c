@@ -166,7 +166,7 @@ gh_keys_open_copy(GhKeysNode *node, Relation index)
 	arrange_keys(node);
 	gh_keys_begin_scan(node);
 	gh_copy_ask_blocks(index, heap, node->hold.copy, node->pages.nblocks, &node->blocks);
-	gh_copy_make_again(index, &node->blocks);
+	(void) gh_copy_make_again(index, &node->blocks);
 	return gh_keys_pay(node->nkeys, node->hold.copy->rows, node->nothers, node->pages.nblocks - node->blocks.right) ?
 		NULL : GH_COPY_FEW_FOR_COPY;
 }

@@ -5,6 +5,8 @@
  */
 #include "postgres.h"
 
+#include "access/xlog.h"
+
 #include "heap/pages.h"
 #include "store/index_copies.h"
 #include "store/index_wanted.h"
@@ -58,12 +60,16 @@ gh_copy_ask_blocks(Relation index, Relation heap, const GhIndexCopy *copy, Block
 /* Of the table's blocks, that are all-visible, and that the copy is only not right for any more. */
 #define GH_STALE_SHARE(nblocks) ((nblocks) / 10)
 
-void
+bool
 gh_copy_make_again(Relation index, const GhCopyBlocks *blocks)
 {
-	if ((blocks->stale > GH_STALE_SHARE(blocks->nblocks) || blocks->right == 0) &&
-		gh_shared_copy_is_due(GH_COPY_OF_INDEX, index))
-		gh_index_want(RelationGetRelid(index));
+	if ((blocks->stale <= GH_STALE_SHARE(blocks->nblocks) && blocks->right > 0) ||
+		!gh_shared_copy_is_due(GH_COPY_OF_INDEX, index))
+		return false;
+	if (RecoveryInProgress())
+		return true;
+	gh_index_want(RelationGetRelid(index));
+	return false;
 }
 
 uint32

@@ -124,8 +124,11 @@ extern bool gh_index_copy_look(Relation index, GhIndexCopy *copy, int *place);
 /* Asks for its blocks, of which the table has so many; in the current context. */
 extern void gh_copy_ask_blocks(Relation index, Relation heap, const GhIndexCopy *copy, BlockNumber nblocks,
 							   GhCopyBlocks *blocks);
-/* Where it is not right for many of these, has another one made in the background (README, "Copies of indexes: made again"). */
-extern void gh_copy_make_again(Relation index, const GhCopyBlocks *blocks);
+/*
+ * Where it is not right for many of these, has another one made in the background (README, "Copies of indexes: made again").  True:
+ * on a standby nobody does, and whoever can may make one.
+ */
+extern bool gh_copy_make_again(Relation index, const GhCopyBlocks *blocks);
 /* GhPages.has_blocks, of GhCopyBlocks. */
 extern uint32 gh_copy_count_right(void *blocks, BlockNumber block);
 /* The next block of the copy, from this one on, that it is not right for; its number of blocks: there is none. */

@@ -57,6 +57,23 @@ extern void gh_store_blocks_map(GhStored *stored);
 /* Frees all memory of a table on the host without an engine.  Does not throw. */
 extern void gh_store_blocks_free(GhStored *stored);
 
+/* ---- shared_copies_memory.c ---- */
+
+/* What copies take: bytes, and of the system's segments, of which there are few. */
+typedef struct GhCopiesTaken
+{
+	uint64		bytes;
+	uint32		segments;
+} GhCopiesTaken;
+
+/* Of a copy of so many bytes. */
+extern uint32 gh_copies_segments(uint64 bytes);
+extern void gh_copies_take(GhCopiesTaken *sum, uint64 bytes);
+/* Whether all copies may take that. */
+extern bool gh_copies_fit(GhCopiesTaken sum);
+/* Whether so many bytes more leave half of the system's memory for segments to others: in a container it may be small. */
+extern bool gh_copies_leave_room(uint64 bytes);
+
 /* ---- directory.c ---- */
 
 typedef struct GhStoreEntry

@@ -8,21 +8,20 @@
  */
 #include "postgres.h"
 
-#include <sys/statvfs.h>
-
 #include "access/htup_details.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
-#include "storage/dsm_impl.h"
 #include "storage/lwlock.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 #include "compat.h"
-#include "service/service.h"
 #include "gpuhash.h"
+#include "service/faults.h"
+#include "service/service.h"
 #include "store/areas.h"
 #include "store/inside.h"
 #include "store/resident_file.h"
@@ -40,10 +39,10 @@
 #define GH_AREA_BYTES_MIN ((uint64) 2 * 1024 * 1024)
 /* Nor is one made again within so many times of what it took to make it, or to fail. */
 #define GH_MADE_TIMES 10
+/* Nor, on a standby, where it is a query that waits for it, within so long; tests do not wait for that. */
+#define GH_RECOVERY_MS GH_WITH_FAULT_POINTS(100, 60000)
 /* Nor do columns, which are made again and again in part, stay longer than so after a use. */
 #define GH_COLUMNS_STAY_MS 10000
-/* Of what tables on the host may take, without gpuhash.resident_memory. */
-#define GH_COPIES_SHARE(bytes) ((bytes) / 4)
 
 typedef enum PlaceState
 {
@@ -110,14 +109,6 @@ void
 gh_shared_copies_init(void)
 {
 	gh_service_add_memory("gpuhash shared copies", copies_size, copies_place);
-}
-
-uint64
-gh_shared_copies_limit(void)
-{
-	if (gh_resident_memory >= 0)
-		return (uint64) gh_resident_memory * 1024 * 1024;
-	return GH_COPIES_SHARE(gh_store_host_memory());
 }
 
 /* --------------------------------------------------------------------- places */
@@ -259,71 +250,24 @@ free_oldest(PlaceState state, const Place *but)
 	return oldest != NULL;
 }
 
-/* What copies take: bytes, and of the system's segments, of which there are few. */
-typedef struct Taken
-{
-	uint64		bytes;
-	uint32		segments;
-} Taken;
-
-/* Of an area of so many bytes: two segments of each size, from a megabyte on (dsa.c). */
-static uint32
-segments_of(uint64 bytes)
-{
-	uint32		n = 0;
-
-	for (uint64 size = 1024 * 1024; bytes > 0; n++)
-	{
-		bytes -= Min(bytes, size);
-		size *= 1 + n % 2;
-	}
-	return n;
-}
-
-static void
-take(Taken *sum, uint64 bytes)
-{
-	sum->bytes += bytes;
-	sum->segments += segments_of(bytes);
-}
-
 /* What all take with so many bytes more of that one, if it grows, or of a new one; at_least: but for others that may go. */
-static Taken
+static GhCopiesTaken
 taken(bool at_least, const Place *but, uint64 more, bool grows)
 {
-	Taken		sum = {0};
+	GhCopiesTaken sum = {0};
 
 	for (int i = 0; i < GH_COPY_PLACES; i++)
 	{
 		Place	   *place = &copies->places[i];
 
 		if (place == but)
-			take(&sum, place->bytes + (grows ? more : 0));
+			gh_copies_take(&sum, place->bytes + (grows ? more : 0));
 		else if (!at_least || !may_go(place, PLACE_READY))
-			take(&sum, place->bytes);
+			gh_copies_take(&sum, place->bytes);
 	}
 	if (!grows)
-		take(&sum, more);
+		gh_copies_take(&sum, more);
 	return sum;
-}
-
-/* A quarter of the segments that dsm.c has, for parallel queries need some, too. */
-#define GH_SEGMENTS_MAX ((64 + 5 * (uint32) MaxBackends) / 4)
-
-static bool
-fits(Taken sum)
-{
-	return sum.bytes <= gh_shared_copies_limit() && sum.segments <= GH_SEGMENTS_MAX;
-}
-
-/* Whether so many bytes more leave half of the system's memory for segments to others: in a container it may be small. */
-static bool
-leaves_system_room(uint64 bytes)
-{
-	struct statvfs system;
-
-	return dynamic_shared_memory_type != DSM_IMPL_POSIX || statvfs("/dev/shm", &system) != 0 ||
-		(uint64) system.f_bavail * system.f_frsize >= (uint64) system.f_blocks * system.f_frsize / 2 + bytes;
 }
 
 /* Room for so many bytes, of that one that grows or of a new one, at the cost of others than it, which may be NULL; false: there is none. */
@@ -331,13 +275,13 @@ static bool
 make_room(uint64 bytes, const Place *but, bool grows)
 {
 	/* the setting may have been lowered */
-	while (!fits(taken(false, but, 0, grows)))
+	while (!gh_copies_fit(taken(false, but, 0, grows)))
 		if (!free_oldest(PLACE_READY, but))
 			break;
 	/* none goes in vain; an area may double when it grows */
-	if (!fits(taken(true, but, bytes, grows)) || !leaves_system_room(bytes + (grows ? but->bytes : 0)))
+	if (!gh_copies_fit(taken(true, but, bytes, grows)) || !gh_copies_leave_room(bytes + (grows ? but->bytes : 0)))
 		return false;
-	while (!fits(taken(false, but, bytes, grows)))
+	while (!gh_copies_fit(taken(false, but, bytes, grows)))
 		if (!free_oldest(PLACE_READY, but))
 			return false;
 	return true;
@@ -347,14 +291,14 @@ make_room(uint64 bytes, const Place *but, bool grows)
 static bool
 fits_instead(uint64 bytes, Place *place)
 {
-	Taken		sum = taken(true, NULL, bytes, false);
+	GhCopiesTaken sum = taken(true, NULL, bytes, false);
 
 	if (!may_go(place, PLACE_READY))
 	{
 		sum.bytes -= place->bytes;
-		sum.segments -= segments_of(place->bytes);
+		sum.segments -= gh_copies_segments(place->bytes);
 	}
-	return fits(sum) && leaves_system_room(bytes - Min(bytes, place->bytes));
+	return gh_copies_fit(sum) && gh_copies_leave_room(bytes - Min(bytes, place->bytes));
 }
 
 /* Room for a new one beside one that is in use, which may be NULL; where there is none for both, in the place of that. */
@@ -465,6 +409,30 @@ gh_shared_copy_look(GhCopyKind kind, Relation relation, GhCopyFacts *facts)
 	return ready;
 }
 
+void
+gh_shared_copy_retire(GhCopyKind kind, Relation relation, uint64 generation)
+{
+	Place	   *place;
+
+	if (copies == NULL)
+		return;
+	LWLockAcquire(&copies->lock, LW_EXCLUSIVE);
+	place = find_one(kind, relation, true);
+	if (place != NULL && place->facts.generation == generation)
+	{
+		const bool	other = find_one(kind, relation, false) != NULL;
+
+		free_place(place);
+		/* when it was made is known as long as nobody makes another one */
+		if (!other)
+		{
+			place->state = PLACE_REFUSED;
+			place->failures = 1;
+		}
+	}
+	LWLockRelease(&copies->lock);
+}
+
 /* Whether it is time to make one again, or to try. */
 static bool
 has_waited(const Place *place)
@@ -473,6 +441,8 @@ has_waited(const Place *place)
 
 	if (place->state == PLACE_REFUSED)
 		wait = Max(wait, Min((int64) GH_REFUSED_MS_MIN << Min(place->failures - 1, 10), GH_REFUSED_MS));
+	if (place->kind == GH_COPY_OF_INDEX && RecoveryInProgress())
+		wait = Max(wait, GH_RECOVERY_MS);
 	return TimestampDifferenceExceeds(place->since, GetCurrentTimestamp(), (int) Min(wait, PG_INT32_MAX));
 }
 

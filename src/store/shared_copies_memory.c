@@ -1,18 +1,77 @@
 /*
  * shared_copies_memory.c
- *		Memory of copies in shared memory, in the area that each has.
+ *		Memory of copies in shared memory: how much they may take, and what is in the area that each has.
  *
  * What the system refuses is an error of PostgreSQL's, thrown with the area's lock held: so it is run guarded.
  */
 #include "postgres.h"
 
+#include <sys/statvfs.h>
+
+#include "miscadmin.h"
+#include "storage/dsm_impl.h"
 #include "utils/memutils.h"
 
 #include "guard.h"
 #include "host.h"
+#include "service/service.h"
 #include "store/areas.h"
 #include "store/inside.h"
 #include "store/shared_copies.h"
+
+/* Of what tables on the host may take, without gpuhash.resident_memory. */
+#define GH_COPIES_SHARE(bytes) ((bytes) / 4)
+
+/* A quarter of the segments that dsm.c has, for parallel queries need some, too. */
+#define GH_SEGMENTS_MAX ((64 + 5 * (uint32) MaxBackends) / 4)
+
+/* ---------------------------------------------------------- how much they may take */
+
+uint64
+gh_shared_copies_limit(void)
+{
+	if (gh_resident_memory >= 0)
+		return (uint64) gh_resident_memory * 1024 * 1024;
+	return GH_COPIES_SHARE(gh_store_host_memory());
+}
+
+/* Of an area of so many bytes: two segments of each size, from a megabyte on (dsa.c). */
+uint32
+gh_copies_segments(uint64 bytes)
+{
+	uint32		n = 0;
+
+	for (uint64 size = 1024 * 1024; bytes > 0; n++)
+	{
+		bytes -= Min(bytes, size);
+		size *= 1 + n % 2;
+	}
+	return n;
+}
+
+void
+gh_copies_take(GhCopiesTaken *sum, uint64 bytes)
+{
+	sum->bytes += bytes;
+	sum->segments += gh_copies_segments(bytes);
+}
+
+bool
+gh_copies_fit(GhCopiesTaken sum)
+{
+	return sum.bytes <= gh_shared_copies_limit() && sum.segments <= GH_SEGMENTS_MAX;
+}
+
+bool
+gh_copies_leave_room(uint64 bytes)
+{
+	struct statvfs system;
+
+	return dynamic_shared_memory_type != DSM_IMPL_POSIX || statvfs("/dev/shm", &system) != 0 ||
+		(uint64) system.f_bavail * system.f_frsize >= (uint64) system.f_blocks * system.f_frsize / 2 + bytes;
+}
+
+/* --------------------------------------------------------------------- in an area */
 
 typedef struct AllocWork
 {
