@@ -116,6 +116,8 @@ INSERT INTO uk_conditions VALUES
 	-- conditions that may fail, or are never the same
 	(36, '%10 / %', 'SELECT id FROM uk_o o WHERE 10 / (k + 1) > 2 AND day = 2 AND a < (SELECT max(i.a) FROM uk_g i WHERE i.k = o.k)'),
 	(37, '%random()%', 'SELECT id FROM uk_o o WHERE k < 40 + random() / 2 AND a < (SELECT max(i.a) FROM uk_g i WHERE i.k = o.k)'),
+	(38, '%no.such%', 'SELECT id FROM uk_few o WHERE coalesce(k, length(current_setting(''no.such''))) < 500 AND a < (SELECT max(i.a) FROM uk_g i WHERE i.k = o.k)'),
+	(39, '%no.such%', 'SELECT id, (SELECT max(i.a) FROM uk_g i WHERE i.k = o.k AND CASE WHEN i.k < 9000 THEN true ELSE current_setting(''no.such'') = ''on'' END) FROM uk_few o WHERE k < 9000'),
 	-- values that are equal, but not the same, and other types
 	(41, '% on uk\_types%', 'SELECT id FROM uk_types o WHERE w LIKE ''%2%'' AND id < (SELECT max(id) FROM uk_types i WHERE i.w = o.w)'),
 	(42, '% on uk\_types%', 'SELECT id FROM uk_types o WHERE v LIKE ''%2 '' AND id < (SELECT max(id) FROM uk_types i WHERE i.v = o.v)'),

@@ -173,6 +173,18 @@ rows_of(const RangeTblEntry *table)
 	return result;
 }
 
+/* Of the tables of a query. */
+static double
+most_rows(const Query *query)
+{
+	double		rows = 0;
+	ListCell   *lc;
+
+	foreach(lc, query->rtable)
+		rows = Max(rows, rows_of(lfirst_node(RangeTblEntry, lc)));
+	return rows;
+}
+
 /* --------------------------------------------------------- conditions about keys */
 
 /* Columns of the table that asks become the keys of the subquery that are equal to them. */
@@ -257,11 +269,11 @@ exchange_columns(Node *node, Exchange *exchange)
 	return result;
 }
 
-/* How many values a key of the subquery has, if it is a column with statistics; else 0. */
+/* How many values an expression has, if it is a table's column with statistics; else 0. */
 static double
-values_of(const Query *sub, const Node *key)
+values_of(const Query *query, const Node *expr)
 {
-	const Var  *var = (const Var *) key;
+	const Var  *var = (const Var *) expr;
 	const RangeTblEntry *table;
 	HeapTuple	tuple;
 	double		values;
@@ -269,7 +281,7 @@ values_of(const Query *sub, const Node *key)
 
 	if (!IsA(var, Var) || var->varattno <= 0)
 		return 0;
-	table = list_nth_node(RangeTblEntry, sub->rtable, var->varno - 1);
+	table = list_nth_node(RangeTblEntry, query->rtable, var->varno - 1);
 	if (table->rtekind != RTE_RELATION)
 		return 0;
 	inherited = table->inh && has_subclass(table->relid);
@@ -282,23 +294,75 @@ values_of(const Query *sub, const Node *key)
 	return values < 0 ? -values * rows_of(table) : values;
 }
 
-/* Whether the table that asks lacks many of the subquery's keys. */
+/* Whether a unique index of the table has no other columns than these. */
 static bool
-lacks_keys(const RangeTblEntry *table, const Query *sub, const List *links)
+are_unique(const RangeTblEntry *table, const Bitmapset *columns)
 {
+	Relation	relation = table_open(table->relid, NoLock);
+	List	   *indexes = RelationGetIndexList(relation);
+	bool		unique = false;
+	ListCell   *lc;
+
+	foreach(lc, indexes)
+	{
+		HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(lfirst_oid(lc)));
+		Form_pg_index index;
+		bool		covered;
+
+		if (!HeapTupleIsValid(tuple))
+			continue;
+		index = (Form_pg_index) GETSTRUCT(tuple);
+		covered = index->indisunique && index->indisvalid && heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
+		for (int i = 0; covered && i < index->indnkeyatts; i++)
+			covered = index->indkey.values[i] > 0 && bms_is_member(index->indkey.values[i], columns);
+		unique |= covered;
+		ReleaseSysCache(tuple);
+	}
+	list_free(indexes);
+	table_close(relation, NoLock);
+	return unique;
+}
+
+/*
+ * Whether the table that asks lacks many of the subquery's keys, or it is not known how many these are.  Of
+ * several keys there may be as many combinations as their numbers allow, but where they are all of a unique
+ * index of the table that asks: then the subquery's rows refer to it, most likely.  Forced, nothing need be
+ * known.
+ */
+static bool
+lacks_keys(const Query *query, Index asking, const Query *sub, const List *links)
+{
+	const RangeTblEntry *table = list_nth_node(RangeTblEntry, query->rtable, asking - 1);
 	double		rows = rows_of(table);
+	double		asked = 1;
+	double		there = 1;
+	Bitmapset  *columns = NULL;
 	ListCell   *lc;
 
 	foreach(lc, links)
 	{
+		const OpExpr *op = lfirst(lc);
 		Node	   *inner;
+		Node	   *outer;
 		bool		inner_is_left;
+		double		keys;
+		double		values;
 
-		if (gh_unnest_find_keys(lfirst(lc), &inner, &inner_is_left) &&
-			rows < GH_SHARED_KEYS * values_of(sub, without_labels(inner)))
+		if (!gh_unnest_find_keys(op, &inner, &inner_is_left))
+			continue;
+		outer = without_labels(inner_is_left ? lsecond(op->args) : linitial(op->args));
+		keys = values_of(sub, without_labels(inner));
+		values = values_of(query, outer);
+		if (values <= 0 || values > rows)
+			values = rows;
+		if (keys <= 0 ? !gh_force_offload : values < GH_SHARED_KEYS * keys)
 			return true;
+		there *= keys;
+		asked *= values;
+		if (IsA(outer, Var) && ((Var *) outer)->varattno > 0)
+			columns = bms_add_member(columns, ((Var *) outer)->varattno);
 	}
-	return false;
+	return Min(asked, rows) < GH_SHARED_KEYS * Min(there, most_rows(sub)) && !are_unique(table, columns);
 }
 
 /*
@@ -360,7 +424,7 @@ gh_unnest_asked_keys(const Query *query, const GhLevel *level, List *conditions,
 	if (quals == NIL)
 		return NULL;
 	of_keys = conditions_of_keys(quals, table, links);
-	if (of_keys == NIL || lacks_keys(list_nth_node(RangeTblEntry, query->rtable, table - 1), sub, links))
+	if (of_keys == NIL || lacks_keys(query, table, sub, links))
 		return asking_row(query, table, quals, links);
 	*implied = quals;
 	return gh_conjunction(of_keys);
@@ -375,13 +439,11 @@ static bool
 has_large_table(const Query *sub, const Query *query, const List *links)
 {
 	const Index table = asking_table(query, links);
-	double		rows = 0;
-	ListCell   *lc;
+	double		rows;
 
 	if (table == 0 || gh_force_offload)
 		return table != 0;
-	foreach(lc, sub->rtable)
-		rows = Max(rows, rows_of(lfirst_node(RangeTblEntry, lc)));
+	rows = most_rows(sub);
 	return rows >= GH_REDUCED_ROWS &&
 		rows >= GH_REDUCED_FACTOR * rows_of(list_nth_node(RangeTblEntry, query->rtable, table - 1));
 }

@@ -12,6 +12,7 @@
 #include "access/table.h"
 #include "access/transam.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
@@ -27,13 +28,34 @@
 
 /* ------------------------------------------------------------ what varies */
 
+/* Whether it is computed when rows are, and may fail then.  Times of the transaction do not, nor what is made of them. */
+static bool
+is_computed_late(Oid function, void *unused)
+{
+	switch (function)
+	{
+		case F_NOW:
+		case F_TRANSACTION_TIMESTAMP:
+		case F_STATEMENT_TIMESTAMP:
+		case F_TIMESTAMPTZ_DATE:
+		case F_DATE_TIMESTAMPTZ:
+		case F_TIMESTAMP_TIMESTAMPTZ:
+		case F_TIMESTAMPTZ_TIMESTAMP:
+		case F_TIMESTAMPTZ_PL_INTERVAL:
+		case F_TIMESTAMPTZ_MI_INTERVAL:
+			return false;
+		default:
+			return func_volatile(function) != PROVOLATILE_IMMUTABLE;
+	}
+}
+
 static bool
 find_varying(Node *node, void *unused)
 {
 	if (node == NULL)
 		return false;
 	if (IsA(node, Var) || IsA(node, Param) || IsA(node, Aggref) || IsA(node, CaseTestExpr) || IsA(node, SubLink) ||
-		IsA(node, Query))
+		IsA(node, Query) || check_functions_in_node(node, is_computed_late, unused))
 		return true;
 	return expression_tree_walker(node, find_varying, unused);
 }
