@@ -10,13 +10,15 @@
  *
  * It is in shared memory, and there only with the library preloaded.  Without, and as long as no copy is
  * there, an insert looks at one number.  The bits of all indexes lie in one pool that is never unmapped:
- * whoever looked up an index's place before another one got it sets bits too many there, which is always
- * right.
+ * whoever looked up an index's place before another one got it sets bits too many there, which is right of
+ * bits.
  *
- * On a standby nobody tells what is replayed.  The LSNs of the visibility map's pages do: a copy that is begun in recovery has them behind
- * its bits (README, "On a standby").
+ * On a standby nobody tells what is replayed.  The LSNs of the visibility map's pages do: a copy that is begun
+ * in recovery has them behind its bits (README, "On a standby").
  *
- * The lock guards who has which place, and LSNs.  Bits are set without it.
+ * The lock guards who has which place, and LSNs.  Inserts and deletes set bits without it: they come when
+ * recovery is over, and then no LSN counts any more.  What a maker leaves out it sets with the lock, in a place
+ * that it still has, for it may do so in recovery.
  */
 #include "postgres.h"
 
@@ -487,16 +489,20 @@ was_empty(const Place *place, BlockNumber block)
 	return false;
 }
 
-/* If the copy is no longer the index's, another one has bits too many. */
 void
 gh_copy_leave_out(Relation index, const GhCopied *copied, const uint32 *bits)
 {
-	const Place *places = gh_fault_leaves_out(GH_FAULT_POINT_INDEX_BEGIN) ? NULL : look_up(index);
+	const Place *place;
 
-	for (int i = 0; places != NULL && i < GH_INDEX_PLACES; i++)
-		for (BlockNumber block = 0; places[i].generation == copied->generation && block < copied->nblocks; block++)
-			if ((bits[block / GH_BITS] >> block % GH_BITS & 1) == 0 && !was_empty(&places[i], block))
-				touch(&places[i], block);
+	if (gh_fault_leaves_out(GH_FAULT_POINT_INDEX_BEGIN))
+		return;
+	/* without it the words may become another one's, which has LSNs there */
+	LWLockAcquire(&touched->lock, LW_SHARED);
+	place = find_place(index, copied->generation);
+	for (BlockNumber block = 0; place != NULL && block < copied->nblocks; block++)
+		if ((bits[block / GH_BITS] >> block % GH_BITS & 1) == 0 && !was_empty(place, block))
+			touch(place, block);
+	LWLockRelease(&touched->lock);
 }
 
 /* Blocks that the visibility map does not have as all-visible, and that had rows when the copy was begun. */
