@@ -448,7 +448,10 @@ begin(Maker *maker, bool *later)
 		return false;
 	maker->bits = palloc0((copied->nblocks / GH_BITS + 1) * sizeof(uint32));
 	count = gh_copy_blocks(maker->index, maker->heap, copied, maker->bits, NULL);
-	/* before rows no longer entered it the primary has waited for its own sessions that know it as valid, but for none of a standby */
+	/*
+	 * Before rows no longer entered it the primary has waited for its own sessions that know it as valid, but
+	 * for none of a standby.
+	 */
 	AcceptInvalidationMessages();
 	if (!maker->index->rd_index->indisvalid)
 		return false;
@@ -459,8 +462,8 @@ begin(Maker *maker, bool *later)
 }
 
 /*
- * In recovery nothing has told what changed while the leaf pages were read, and the rows of the begin may come back
- * with their LSN (README, "On a standby", 2): blocks that have changed are left out, too.
+ * In recovery nothing has told what changed while the leaf pages were read, and the rows of the begin may
+ * come back with their LSN (README, "On a standby", 2): blocks that have changed are left out, too.
  */
 static bool
 ask_again(Maker *maker, bool *later)

@@ -51,7 +51,7 @@
 	X(INDEX_REMOVED, "index_removed")	/* nor what VACUUM removes */ \
 	X(INDEX_ORDER, "index_order")	/* the touched map is read before the visibility map */ \
 	X(INDEX_LSN, "index_lsn")	/* of a copy made in recovery the map's LSNs are not compared */ \
-	X(INDEX_BEGIN, "index_begin")	/* blocks that are not all-visible when a copy is begun are not left out */ \
+	X(INDEX_BEGIN, "index_begin")	/* blocks not all-visible when a copy is begun are not left out */ \
 	X(INDEX_AGAIN, "index_again")	/* in recovery the map is not asked again behind the leaf pages */ \
 	X(INDEX_LEAF, "index_leaf")	/* behind each leaf page that is copied */ \
 	X(INDEX_ASKED, "index_asked")	/* behind each of the two maps that are read */ \
