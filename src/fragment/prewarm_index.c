@@ -31,15 +31,16 @@ gh_is_index(Oid relid)
 	return kind == RELKIND_INDEX || kind == RELKIND_PARTITIONED_INDEX;
 }
 
-/* Of how many of the table's blocks the copy's rows are those that everybody sees. */
+/* Of how many of the table's blocks the copy's rows are those that everybody sees; *all: of all it can. */
 static BlockNumber
-count_blocks(Relation index, Relation heap)
+count_blocks(Relation index, Relation heap, bool *all)
 {
 	GhCopyHold	hold;
 	volatile BlockNumber count = 0;
-	BlockNumber visible;
+	BlockNumber visible = 0;
 	uint32	   *bits;
 
+	*all = false;
 	if (!gh_shared_copy_open(GH_COPY_OF_INDEX, index, &hold))
 		return 0;
 	PG_TRY();
@@ -53,9 +54,7 @@ count_blocks(Relation index, Relation heap)
 		gh_shared_copy_close(&hold);
 	}
 	PG_END_TRY();
-	/* where it is right for fewer than it could be, another one is made */
-	if (count < visible)
-		count = 0;
+	*all = count >= visible;
 	return count;
 }
 
@@ -77,18 +76,20 @@ static bool
 have_copy(Relation index, Relation heap, BlockNumber *blocks)
 {
 	bool		made;
+	bool		all;
 
 	do
 	{
 		wait_for_maker(index);
-		*blocks = count_blocks(index, heap);
-		if (*blocks > 0)
+		*blocks = count_blocks(index, heap, &all);
+		/* where it is right for fewer than it could be, another one is made */
+		if (*blocks > 0 && all)
 			return true;
 		made = gh_index_copy_methods()->make(index, heap, NULL);
 		/* somebody else has begun in between */
 	} while (!made && gh_shared_copy_is_made(GH_COPY_OF_INDEX, index));
 	if (made)
-		*blocks = count_blocks(index, heap);
+		*blocks = count_blocks(index, heap, &all);
 	return made;
 }
 

@@ -58,7 +58,8 @@ visible_of(const uint8 *bytes)
 }
 
 /*
- * Sets the bits of those blocks that are all-visible, and clears those of the others of the last word; how many they are.
+ * Sets the bits of those blocks that are all-visible, and clears those of the others of the last word; how
+ * many they are.
  * lsns, unless NULL: of each page of the map, the LSN that it has with these bits.
  */
 BlockNumber

@@ -70,6 +70,7 @@ gh_map_next_unmarked(const GhMapPage *map, BlockNumber block, BlockNumber end)
 #define GH_BITS 32
 
 extern void gh_map_read(Relation relation, BlockNumber page, GhMapPage *map);
-extern BlockNumber gh_map_read_visible(Relation relation, BlockNumber nblocks, uint32 *bits, XLogRecPtr *lsns);
+extern BlockNumber gh_map_read_visible(Relation relation, BlockNumber nblocks, uint32 *bits,
+									   XLogRecPtr *lsns);
 
 #endif							/* GPUHASH_MAP_H */

@@ -10,13 +10,15 @@
  *
  * It is in shared memory, and there only with the library preloaded.  Without, and as long as no copy is
  * there, an insert looks at one number.  The bits of all indexes lie in one pool that is never unmapped:
- * whoever looked up an index's place before another one got it sets bits too many there, which is always
- * right.
+ * whoever looked up an index's place before another one got it sets bits too many there, which is right of
+ * bits.
  *
- * On a standby nobody tells what is replayed.  The LSNs of the visibility map's pages do: a copy that is begun in recovery has them behind
- * its bits (README, "On a standby").
+ * On a standby nobody tells what is replayed.  The LSNs of the visibility map's pages do: a copy that is
+ * begun in recovery has them behind its bits (README, "On a standby").
  *
- * The lock guards who has which place, and LSNs.  Bits are set without it.
+ * The lock guards who has which place, and LSNs.  Inserts and deletes set bits without it: they come when
+ * recovery is over, and then no LSN counts any more.  What a maker leaves out it sets with the lock, in a
+ * place that it still has, for it may do so in recovery.
  */
 #include "postgres.h"
 
@@ -56,7 +58,7 @@ typedef struct Place
 	uint64		generation;
 	BlockNumber nblocks;
 	uint32		first;			/* of its words */
-	bool		in_recovery;	/* it was begun then: LSNs, one for each page of the map, are behind its bits */
+	bool		in_recovery;	/* it was begun then: an LSN for each page of the map is behind its bits */
 	GhBlockRuns empty;			/* blocks that had no rows when the copy was begun */
 } Place;
 
@@ -78,8 +80,8 @@ typedef struct Touched
 static Touched *touched = NULL;
 
 /*
- * What this process knows of some indexes' places, as of a number of changes.  An index is known in one of a few; its name is in
- * the first of its places, also where it has none.
+ * What this process knows of some indexes' places, as of a number of changes.  An index is known in one of a
+ * few; its name is in the first of its places, also where it has none.
  */
 #define GH_KNOWN 16
 #define GH_KNOWN_WAYS 4
@@ -208,7 +210,7 @@ free_places(Relation index, uint64 keep)
 			free_place(&touched->places[i]);
 }
 
-/* Where it is noted what is known of the index, or is to be: in the place of one that is no longer right, or of any. */
+/* Where what is known of the index is noted, or is to be: in the place of one no longer right, or of any. */
 static Known *
 find_known(Relation index)
 {
@@ -301,8 +303,8 @@ free_oldest(const Place *but)
 }
 
 /*
- * A free place, and where in words its own are; NULL: they are too many.  The place that is kept, which may be NULL, goes last, or
- * at once where both have no room.  With the lock, exclusively.
+ * A free place, and where in words its own are; NULL: they are too many.  The place that is kept, which may
+ * be NULL, goes last, or at once where both have no room.  With the lock, exclusively.
  */
 static Place *
 find_room(uint32 nwords, uint32 *first, Place *kept)
@@ -487,16 +489,20 @@ was_empty(const Place *place, BlockNumber block)
 	return false;
 }
 
-/* If the copy is no longer the index's, another one has bits too many. */
 void
 gh_copy_leave_out(Relation index, const GhCopied *copied, const uint32 *bits)
 {
-	const Place *places = gh_fault_leaves_out(GH_FAULT_POINT_INDEX_BEGIN) ? NULL : look_up(index);
+	const Place *place;
 
-	for (int i = 0; places != NULL && i < GH_INDEX_PLACES; i++)
-		for (BlockNumber block = 0; places[i].generation == copied->generation && block < copied->nblocks; block++)
-			if ((bits[block / GH_BITS] >> block % GH_BITS & 1) == 0 && !was_empty(&places[i], block))
-				touch(&places[i], block);
+	if (gh_fault_leaves_out(GH_FAULT_POINT_INDEX_BEGIN))
+		return;
+	/* without it the words may become another one's, which has LSNs there */
+	LWLockAcquire(&touched->lock, LW_SHARED);
+	place = find_place(index, copied->generation);
+	for (BlockNumber block = 0; place != NULL && block < copied->nblocks; block++)
+		if ((bits[block / GH_BITS] >> block % GH_BITS & 1) == 0 && !was_empty(place, block))
+			touch(place, block);
+	LWLockRelease(&touched->lock);
 }
 
 /* Blocks that the visibility map does not have as all-visible, and that had rows when the copy was begun. */
@@ -542,7 +548,7 @@ gh_touch_removed(Relation index)
 
 /* ------------------------------------------------------------------- asking */
 
-/* Of blocks whose page of the map has another LSN than at the begin, or none, a bit may have been set since then. */
+/* Of blocks whose page of the map has another LSN than at the begin, or none, bits may have been set. */
 static void
 leave_out_changed(const Place *place, const XLogRecPtr *lsns, uint32 *bits)
 {
@@ -558,8 +564,8 @@ leave_out_changed(const Place *place, const XLogRecPtr *lsns, uint32 *bits)
 }
 
 /*
- * The blocks that were touched, into bits, and the copy's place; false: it has none.  lsns: of the visibility map, as it was read
- * before.
+ * The blocks that were touched, into bits, and the copy's place; false: it has none.  lsns: of the visibility
+ * map, as it was read before.
  */
 static bool
 read_touched(Relation index, const GhCopied *copied, const XLogRecPtr *lsns, uint32 *bits, Place *asked)
@@ -590,8 +596,9 @@ add_empty(const GhBlockRuns *empty, const uint32 *touches, uint32 *map)
 	BlockNumber count = 0;
 
 	for (uint32 i = 0; i < empty->n; i++)
-		for (BlockNumber block = empty->runs[i].first; block < empty->runs[i].first + empty->runs[i].count; block++)
+		for (BlockNumber n = 0; n < empty->runs[i].count; n++)
 		{
+			BlockNumber block = empty->runs[i].first + n;
 			uint32		bit = (uint32) 1 << block % GH_BITS & ~touches[block / GH_BITS];
 
 			count += (bit & ~map[block / GH_BITS]) != 0;
@@ -644,7 +651,10 @@ gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bi
 	pfree(lsns);
 	pfree(touches);
 	pfree(map);
-	/* such a one never becomes right again: its memory is for others, and nobody looks at the map for it */
+	/*
+	 * Only with files that come back would such a one be right again: its memory is for others, and nobody
+	 * looks at the map for it.
+	 */
 	if (count == 0 && (asked.in_recovery || RecoveryInProgress()))
 	{
 		gh_copy_end(copied);

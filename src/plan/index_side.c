@@ -290,7 +290,7 @@ saved(const Path *join, double share)
 	return share * gh_step(join)->inner_cost - cpu_operator_cost * own;
 }
 
-/* Whether a query that needs a copy has one soon.  On a standby it makes it by itself, and only once in a while. */
+/* Whether a query that needs a copy has one soon.  On a standby it makes it itself, once in a while. */
 static bool
 may_be_made(Oid index_oid)
 {

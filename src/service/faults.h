@@ -50,8 +50,9 @@
 	X(INDEX_INSERTED, "index_inserted")	/* an insert is not noted in the touched map */ \
 	X(INDEX_REMOVED, "index_removed")	/* nor what VACUUM removes */ \
 	X(INDEX_ORDER, "index_order")	/* the touched map is read before the visibility map */ \
-	X(INDEX_LSN, "index_lsn")	/* of a copy that was made in recovery the LSNs of the map are not compared */ \
-	X(INDEX_BEGIN, "index_begin")	/* blocks that are not all-visible when a copy is begun are not left out */ \
+	X(INDEX_LSN, "index_lsn")	/* of a copy made in recovery the map's LSNs are not compared */ \
+	X(INDEX_BEGIN, "index_begin")	/* blocks not all-visible when a copy is begun are not left out */ \
+	X(INDEX_AGAIN, "index_again")	/* in recovery the map is not asked again behind the leaf pages */ \
 	X(INDEX_LEAF, "index_leaf")	/* behind each leaf page that is copied */ \
 	X(INDEX_ASKED, "index_asked")	/* behind each of the two maps that are read */ \
 	X(INDEX_REMADE, "index_remade")	/* behind some thousand entries of a copy that is made in the background */ \

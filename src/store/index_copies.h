@@ -125,8 +125,8 @@ extern bool gh_index_copy_look(Relation index, GhIndexCopy *copy, int *place);
 extern void gh_copy_ask_blocks(Relation index, Relation heap, const GhIndexCopy *copy, BlockNumber nblocks,
 							   GhCopyBlocks *blocks);
 /*
- * Where it is not right for many of these, has another one made in the background (README, "Copies of indexes: made again").  True:
- * on a standby nobody does, and whoever can may make one.
+ * Where it is not right for many of these, has another one made in the background (README, "Copies of
+ * indexes: made again").  True: on a standby nobody does, and whoever can may make one.
  */
 extern bool gh_copy_make_again(Relation index, const GhCopyBlocks *blocks);
 /* GhPages.has_blocks, of GhCopyBlocks. */

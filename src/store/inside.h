@@ -71,7 +71,7 @@ extern uint32 gh_copies_segments(uint64 bytes);
 extern void gh_copies_take(GhCopiesTaken *sum, uint64 bytes);
 /* Whether all copies may take that. */
 extern bool gh_copies_fit(GhCopiesTaken sum);
-/* Whether so many bytes more leave half of the system's memory for segments to others: in a container it may be small. */
+/* Whether so many bytes more leave others half of the memory for segments: in a container it may be small. */
 extern bool gh_copies_leave_room(uint64 bytes);
 
 /* ---- directory.c ---- */

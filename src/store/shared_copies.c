@@ -279,7 +279,8 @@ make_room(uint64 bytes, const Place *but, bool grows)
 		if (!free_oldest(PLACE_READY, but))
 			break;
 	/* none goes in vain; an area may double when it grows */
-	if (!gh_copies_fit(taken(true, but, bytes, grows)) || !gh_copies_leave_room(bytes + (grows ? but->bytes : 0)))
+	if (!gh_copies_fit(taken(true, but, bytes, grows)) ||
+		!gh_copies_leave_room(bytes + (grows ? but->bytes : 0)))
 		return false;
 	while (!gh_copies_fit(taken(false, but, bytes, grows)))
 		if (!free_oldest(PLACE_READY, but))

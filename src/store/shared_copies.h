@@ -69,7 +69,7 @@ extern void gh_shared_copy_close(GhCopyHold *hold);
 extern void gh_shared_copy_count_use(int place);
 /* What is known of the one that there is; false: there is none. */
 extern bool gh_shared_copy_look(GhCopyKind kind, Relation relation, GhCopyFacts *facts);
-/* That one is right for nothing any more, and never will be: it leaves the list.  Another one is made no sooner for that. */
+/* That one is right for nothing any more: it leaves the list.  Another one is made no sooner for that. */
 extern void gh_shared_copy_retire(GhCopyKind kind, Relation relation, uint64 generation);
 /* Whether one may be made now: not while somebody does, nor soon after it was refused, or made and it was slow. */
 extern bool gh_shared_copy_is_due(GhCopyKind kind, Relation relation);

@@ -1,7 +1,8 @@
-# Copies of indexes on a hot standby, where nobody notes what is replayed: they are right for blocks that were all-visible when a copy was
-# begun, and are so by a page of the visibility map that has the same LSN since then.  By them joins and keys of arrays are right while the
-# primary writes and vacuums, and databases are copied as files; with the LSNs left out of account, or the bits of the begin, wrong.
-# Queries make them, and nobody in the background.  They end with recovery.
+# Copies of indexes on a hot standby, where nobody notes what is replayed: they are right for blocks that were
+# all-visible when a copy was begun, and behind its last leaf page, and are so by a page of the visibility map
+# that has the same LSN since then.  By them joins and keys of arrays are right while the primary writes and
+# vacuums, and databases are copied as files; with the LSNs left out of account, or the bits of the begin, or
+# of the end, wrong.  Queries make them, and nobody in the background.  They end with recovery.
 #
 #	GPUHASH_ROUNDS		of changes on the primary (30)
 #	GPUHASH_SECONDS		of writers beside queries (8)
@@ -94,6 +95,21 @@ sub right
 sub prewarm { return well($_[0] // $session, "SELECT gpuhash_prewarm('s_k')") }
 sub vacuum { well($primary, 'VACUUM (INDEX_CLEANUP on) s'); return catch_up($server, $standby) }
 
+sub hold
+{
+	my ($what, $point, $after, @sent) = @_;
+	well($control, "SELECT gpuhash_fault_arm('$point', 'hold', $after, ${\scalar(@sent)}, 0)");
+	my $held = 0;
+	for my $one (@sent)
+	{
+		$one->[0]->send($one->[1]);
+		$held++;
+		for (1 .. 600) { last if well($control, 'SELECT gpuhash_fault_fired()') == $held; sleep 0.02 }
+	}
+	return is(well($control, 'SELECT gpuhash_fault_fired()'), $held, "held: $what");
+}
+sub release { return well($control, "SELECT gpuhash_fault_arm('any', 'none', 0, 0, 0)") }
+
 # -------------------------------------------------------------- one change after the other
 
 cmp_ok(prewarm(), '>', 0, 'a standby makes a copy of its own');
@@ -158,49 +174,63 @@ cmp_ok($between, '<', $without, '  the planner knows that it was made a moment a
 big_is_right('right');
 sleep 1.1;
 cmp_ok(blocks($session, $JOIN), '>', $MAP, 'a join makes another one');
+# while its leaf pages are read, a row of the second page of the map goes
+big("UPDATE big SET a = 7 WHERE k = $BIG - 3");
+hold('leaf pages of a table of many pages', 'index_leaf', 5, [$session, "SELECT gpuhash_prewarm('big_k')"]);
+well($primary, "DELETE FROM big WHERE k = $BIG - 5");
+catch_up($server, $standby);
+release();
+my ($have, $not) = $session->receive;
+is($not, '', '  a copy');
+cmp_ok($have, '>=', $MAP, '  of the first page, at least');
+is((big_blocks($_) =~ /(\d+)/)[0], $have, '  by it') for $JOIN, $KEYS;
+big_is_right('right');
+big();
+big_is_right('right, vacuumed');
 well($session, 'RESET enable_indexonlyscan');
 
 # ------------------------------------------------------------------ one race after the other
 
+# full: what is inserted comes to new blocks.
 sub fresh
 {
+	my ($full) = @_;
 	well($primary, "TRUNCATE s; $FILL");
-	well($primary, 'DELETE FROM s WHERE k % 15 = 0');
+	well($primary, 'DELETE FROM s WHERE k % 15 = 0') unless $full;
 	well($primary, 'VACUUM (INDEX_CLEANUP on) s') for 1, 2;
 	return catch_up($server, $standby);
 }
 
-sub hold
-{
-	my ($what, $point, $after, @sent) = @_;
-	well($control, "SELECT gpuhash_fault_arm('$point', 'hold', $after, ${\scalar(@sent)}, 0)");
-	my $held = 0;
-	for my $one (@sent)
-	{
-		$one->[0]->send($one->[1]);
-		$held++;
-		for (1 .. 600) { last if well($control, 'SELECT gpuhash_fault_fired()') == $held; sleep 0.02 }
-	}
-	return is(well($control, 'SELECT gpuhash_fault_fired()'), $held, "held: $what");
-}
-sub release { return well($control, "SELECT gpuhash_fault_arm('any', 'none', 0, 0, 0)") }
-
-# The leaf pages are read, and meanwhile entries come, pages are split, and rows deleted; what VACUUM does is replayed when the snapshot has gone.
-my %MEANWHILE = (few => 'INSERT INTO s SELECT i, 1, 0 FROM generate_series(1, 200, 20) i; DELETE FROM s WHERE k IN (301, 8000)', splits => 'INSERT INTO s SELECT i, 1, 0 FROM generate_series(1, 3000) i; INSERT INTO s SELECT i, 2, 0 FROM generate_series(7000, 9000) i',
-	moves => 'UPDATE s SET k = 9001 - k WHERE k % 3 = 1', removes => 'DELETE FROM s WHERE k < 3000 OR k > 8000');
+# The leaf pages are read, and meanwhile entries come, pages are split, and rows deleted; VACUUM comes then,
+# or later: what it does is replayed when the snapshot has gone.  Up to 16 the copy has the blocks that were not
+# changed, if they are enough: not of `moves` and `removes`.
+my $SHIFTS = 'UPDATE s SET k = k + 5000 WHERE k BETWEEN 2000 AND 2020';
+my %MEANWHILE = (
+	few => [0, 'INSERT INTO s SELECT i, 1, 0 FROM generate_series(1, 99, 9) i; DELETE FROM s WHERE k < 9'],
+	splits => [5, join '; ', map { "INSERT INTO s SELECT i, 1, 0 FROM generate_series($_, $_ + 500) i" } 1, 7e3],
+	shifts => [5, $SHIFTS],
+	moves => [0, 'UPDATE s SET k = 9001 - k WHERE k % 3 = 1'],
+	removes => [5, 'DELETE FROM s WHERE k < 3000 OR k > 8000']);
 for my $name (sort keys %MEANWHILE)
 {
-	my $after = $name =~ /few|moves/ ? 0 : 5;
-	fresh();
-	hold("leaf pages, $name, behind $after", 'index_leaf', $after, [$session, "SELECT gpuhash_prewarm('s_k')"]);
-	well($primary, $MEANWHILE{$name});
-	catch_up($server, $standby);
-	well($primary, 'VACUUM (INDEX_CLEANUP on) s');
-	release();
-	like(($session->receive)[1], qr/^$|no copy of index/, '  a copy, or none');
-	right("$name, behind $after");
-	catch_up($server, $standby);
-	right("$name, behind $after, vacuumed");
+	my ($after, $change) = @{ $MEANWHILE{$name} };
+	my $made = !$moves && $name !~ /^(re)?moves$/;
+	for my $later (0, 1)
+	{
+		fresh($name eq 'splits');
+		hold("leaf pages, $name", 'index_leaf', $after, [$session, "SELECT gpuhash_prewarm('s_k')"]);
+		well($primary, $change);
+		catch_up($server, $standby);
+		well($primary, 'VACUUM (INDEX_CLEANUP on) s') if !$later;
+		release();
+		my ($blocks, $error) = $session->receive;
+		$made ? is($error, '', '  a copy') : like($error, qr/no copy of index/, '  no copy');
+		cmp_ok($blocks, '>', 0, '  of some blocks') if $made && $later;
+		right("$name, behind $after", $made && $later ? 1 : undef);
+		well($primary, 'VACUUM (INDEX_CLEANUP on) s') if $later;
+		catch_up($server, $standby);
+		right("$name, behind $after, vacuumed");
+	}
 }
 # A query has asked the map, and then rows change.  The plan is there before, for the planner asks, too.
 sub plan_ahead { my ($in, $name) = @_; return well($in, "DEALLOCATE ALL; SET plan_cache_mode = force_generic_plan; PREPARE q AS $QUERY{$name}; EXECUTE q") }
@@ -360,6 +390,30 @@ for my $case (['nothing', [], [], 1], ['changes in the copy', \@IN_COPY, [], !$m
 		# the next case begins without a copy
 		in_database($primary, 'src', 'UPDATE s SET c = c + 1 WHERE k = 8000', 'VACUUM (INDEX_CLEANUP on) s');
 	}
+}
+# What changes while the leaf pages are read comes back as it was with the files.
+for my $point ('any', $moves ? () : 'index_again')
+{
+	copy_anew();
+	my $in = in_database($standby->session, 'a');
+	hold("leaf pages of a copied database, $point", 'index_leaf', 0, [$in, "SELECT gpuhash_prewarm('s_k')"]);
+	in_database($primary, 'a', $SHIFTS);
+	catch_up($server, $standby);
+	# another fault instead of the one that holds it
+	my ($kind, $times) = $point eq 'any' ? ('none', 0) : ('launch', 1000000000);
+	well($control, "SELECT gpuhash_fault_arm('$point', '$kind', 0, $times, 0)");
+	my ($made, $error) = $in->receive;
+	release();
+	$moves ? like($error, qr/no copy of index/, '  none') : cmp_ok("$error$made", '>', 0, '  a copy');
+	right('  right', $moves ? undef : 1, $in) if $point eq 'any';
+	$in->close;
+	copy_anew();
+	$in = in_database($standby->session, 'a');
+	cmp_ok(blocks($in, $QUERY{keys}), '>', 0, '  and of the next one by the same') if !$moves;
+	$found = wrong($in);
+	$point eq 'any' ? is($found, 0, '  right') : cmp_ok($found, '>', 0, '  without the bits of the end not');
+	$in->close;
+	in_database($primary, 'src', 'UPDATE s SET c = c + 1 WHERE k = 8000', 'VACUUM (INDEX_CLEANUP on) s');
 }
 # files that move are the same
 copy_anew();
