@@ -463,8 +463,8 @@ begin(Maker *maker, bool *later)
 
 /*
  * In recovery nothing has told what changed while the leaf pages were read, and the rows of the begin may
- * come back with their LSN (README, "On a standby", 2): blocks that have changed are left out, too.  False: they are
- * too many, and not to be found so again at once, with all leaf pages read.
+ * come back with their LSN (README, "On a standby", 2): blocks that have changed are left out, too.  False: they
+ * are too many, and not to be found so again at once, with all leaf pages read.
  */
 static bool
 ask_again(Maker *maker)

@@ -207,7 +207,7 @@ sub fresh
 my $SHIFTS = 'UPDATE s SET k = k + 5000 WHERE k BETWEEN 2000 AND 2020';
 my %MEANWHILE = (
 	few => [0, 'INSERT INTO s SELECT i, 1, 0 FROM generate_series(1, 99, 9) i; DELETE FROM s WHERE k < 9'],
-	splits => [5, join '; ', map { "INSERT INTO s SELECT $_ + i, 1, 0 FROM generate_series(1, 500) i" } 0, 7e3],
+	splits => [5, join "; ", map { "INSERT INTO s SELECT i, 1, 0 FROM generate_series($_) i" } "1, 500", "7001, 7500"],
 	shifts => [5, $SHIFTS],
 	moves => [0, 'UPDATE s SET k = 9001 - k WHERE k % 3 = 1'],
 	removes => [5, 'DELETE FROM s WHERE k < 3000 OR k > 8000']);
