@@ -463,10 +463,11 @@ begin(Maker *maker, bool *later)
 
 /*
  * In recovery nothing has told what changed while the leaf pages were read, and the rows of the begin may
- * come back with their LSN (README, "On a standby", 2): blocks that have changed are left out, too.
+ * come back with their LSN (README, "On a standby", 2): blocks that have changed are left out, too.  False: they
+ * are too many, and not to be found so again at once, with all leaf pages read.
  */
 static bool
-ask_again(Maker *maker, bool *later)
+ask_again(Maker *maker)
 {
 	const uint32 nwords = maker->copied.nblocks / GH_BITS + 1;
 	uint32	   *bits;
@@ -479,15 +480,14 @@ ask_again(Maker *maker, bool *later)
 	for (uint32 word = 0; word < nwords; word++)
 		maker->bits[word] &= bits[word];
 	pfree(bits);
-	*later = count < GH_COPY_SHARE(maker->copied.nblocks);
-	return !*later;
+	return count >= GH_COPY_SHARE(maker->copied.nblocks);
 }
 
 static bool
 fill(Maker *maker, bool *later)
 {
 	bool		filled = begin(maker, later) && gh_leaves_read(maker->index, keep_entry, maker) &&
-		ask_again(maker, later) && (maker->rows == 0 || make_table(maker)) && gh_copy_share(maker);
+		ask_again(maker) && (maker->rows == 0 || make_table(maker)) && gh_copy_share(maker);
 
 	if (!filled)
 	{
