@@ -145,8 +145,12 @@ sub try_fault
 	my $worker = worker();
 	$service->arm($point, $kind, after => $after, ms => 2);
 	my $answer = ask(sql_of($op, $copy));
-	# for the faults where tables are freed
-	sleep 0.01 if $point =~ /destroy|reply|any/;
+	# where tables are freed, the worker does so soon
+	if ($point =~ /destroy|reply|any/)
+	{
+		my $deadline = time + 5;
+		do { sleep 0.01 } until $service->fired || time > $deadline;
+	}
 	my $fired = $service->disarm;
 	return 0 unless $fired;
 	$tried{$kind}++;
