@@ -8,17 +8,21 @@ INSERT INTO uk_i SELECT nullif(i * 7 % 12000, 5), 't' || (i * 7 % 12000 + i / 14
 CREATE TABLE uk_small (k int, a int) WITH (autovacuum_enabled = off);
 INSERT INTO uk_small SELECT i, i % 3 FROM generate_series(1, 9000) i;
 VACUUM ANALYZE uk_o, uk_i, uk_small;
--- how often the plan reads the table that asks: once more where keys are told; and whether the answer is the same
-CREATE FUNCTION uk_check(query text, OUT reads int, OUT rows int, OUT same boolean) LANGUAGE plpgsql AS $$
+CREATE FUNCTION uk_answer(query text, OUT rows int, OUT same boolean) LANGUAGE plpgsql AS $$
 DECLARE
 	want text[];
 BEGIN
-	reads := plan_lines(query, '% on uk\_o%');
 	want := answer_of(query);
 	rows := cardinality(want);
 	PERFORM set_config('gpuhash.enabled', 'off', true);
 	same := answer_of(query) IS NOT DISTINCT FROM want;
 	PERFORM set_config('gpuhash.enabled', 'on', true);
+END $$;
+-- how often the plan reads the table that asks: once more where keys are told; and whether the answer is the same
+CREATE FUNCTION uk_check(query text, OUT reads int, OUT rows int, OUT same boolean) LANGUAGE plpgsql AS $$
+BEGIN
+	reads := plan_lines(query, '% on uk\_o%');
+	SELECT * INTO rows, same FROM uk_answer(query);
 END $$;
 CREATE TABLE uk_queries (number int, query text);
 INSERT INTO uk_queries VALUES
@@ -56,16 +60,10 @@ RESET gpuhash.force_offload;
 -- conditions that are about keys alone are asked of the subquery's own keys: how many lines of the plan match a pattern, and
 -- whether there is a join of the subquery with uk_small
 CREATE FUNCTION uk_lines(query text, pattern text, OUT lines int, OUT joined int, OUT rows int, OUT same boolean) LANGUAGE plpgsql AS $$
-DECLARE
-	want text[];
 BEGIN
 	lines := plan_lines(query, pattern);
 	joined := plan_lines(query, '%(i.k = s.k)%') + plan_lines(query, '%(s.k = i.k)%');
-	want := answer_of(query);
-	rows := cardinality(want);
-	PERFORM set_config('gpuhash.enabled', 'off', true);
-	same := answer_of(query) IS NOT DISTINCT FROM want;
-	PERFORM set_config('gpuhash.enabled', 'on', true);
+	SELECT * INTO rows, same FROM uk_answer(query);
 END $$;
 CREATE TABLE uk_few WITH (autovacuum_enabled = off) AS SELECT i AS id, i * 30 AS k, i % 7 AS a FROM generate_series(1, 300) i;
 CREATE TABLE uk_types (id int, v varchar(6), w text, c char(6), n numeric(8, 2), n3 numeric(8, 3), any_n numeric, f float8, k8 bigint, e date)
@@ -169,6 +167,6 @@ CREATE TABLE uk_o2 WITH (autovacuum_enabled = off) AS SELECT i AS id, i % 9000 A
 VACUUM ANALYZE uk_o2;
 SELECT plan_lines('SELECT id FROM uk_o2 o WHERE day = 3 AND EXISTS (SELECT FROM uk_i i WHERE i.k = o.k AND i.a > 8)', '% on uk\_o2%') AS "of one size",
 	plan_lines('SELECT id FROM uk_o o WHERE day = 3 AND EXISTS (SELECT FROM uk_small i WHERE i.k = o.k AND i.a > 1)', '% on uk\_o%') AS "of few rows";
-DROP FUNCTION uk_check(text), uk_lines(text, text);
+DROP FUNCTION uk_check(text), uk_lines(text, text), uk_answer(text);
 DROP TABLE uk_o, uk_o2, uk_i, uk_small, uk_queries, uk_few, uk_types, uk_g, uk_conditions;
 DROP ROLE gpuhash_uk;
