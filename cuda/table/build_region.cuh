@@ -56,38 +56,11 @@ queue_count(const region_space<L> &space, uint32_t place)
 	return count_word<L>(space.queue_words, space.queue_values, place);
 }
 
-/* A bucket as a thread sees it: bits by slot. */
-struct bucket_look
-{
-	uint32_t	match;
-	uint32_t	free;
-};
-
-template <typename L> static __device__ __forceinline__ bucket_look
-look_at_bucket(const region_space<L> &space, uint32_t bucket, typename L::key_type key)
-{
-	const uint64_t *slots = space.words + bucket * L::slots;
-	bucket_look look = {0, 0};
-
-#pragma unroll
-	for (uint32_t n = 0; n < L::slots / 2; n++)
-	{
-		/* lanes begin at different slots, or they all would want the same banks */
-		uint32_t	s = (n + threadIdx.x) % (L::slots / 2) * 2;
-		ulonglong2	two = *reinterpret_cast<const ulonglong2 *>(slots + s);
-
-		look.match |= ((L::key_of(two.x) == key ? 1u : 0u) | (L::key_of(two.y) == key ? 2u : 0u)) << s;
-		look.free |= ((L::key_of(two.x) == L::empty_key ? 1u : 0u) |
-					  (L::key_of(two.y) == L::empty_key ? 2u : 0u)) << s;
-	}
-	return look;
-}
-
 /* The slot of a key in a bucket, found or taken; SLOT_NONE: all are others'. */
 template <typename L> static __device__ __forceinline__ uint32_t
 count_put(const region_space<L> &space, uint32_t bucket, typename L::key_type key)
 {
-	bucket_look look = look_at_bucket<L>(space, bucket, key);
+	bucket_look look = look_at_bucket<L, false>(space, bucket, key);
 	uint32_t	first = bucket * L::slots;
 
 	if (look.match != 0)
@@ -287,12 +260,12 @@ region_fill_values(const region_context<L> &context, const slot_pair<L> *pairs, 
 			{
 				region_buckets buckets = region_candidates<L>(context, pair[n].key);
 				uint32_t	bucket = buckets.preferred;
-				uint32_t	match = look_at_bucket<L>(space, bucket, pair[n].key).match;
+				uint32_t	match = look_at_bucket<L, false>(space, bucket, pair[n].key).match;
 
 				if (match == 0)
 				{
 					bucket = buckets.other;
-					match = look_at_bucket<L>(space, bucket, pair[n].key).match;
+					match = look_at_bucket<L, false>(space, bucket, pair[n].key).match;
 				}
 				if (match != 0)
 				{

@@ -153,34 +153,6 @@ change_load(const region_context<L> &context)
 	}
 }
 
-/* A bucket's slots, as bits: those that have the key, and the free ones. */
-struct change_scan
-{
-	uint32_t	match;
-	uint32_t	free;
-};
-
-template <typename L> static __device__ __forceinline__ change_scan
-change_look(const region_space<L> &space, uint32_t bucket, typename L::key_type key)
-{
-	const uint64_t *slots = space.words + bucket * L::slots;
-	change_scan scan = {0, 0};
-
-#pragma unroll
-	for (uint32_t n = 0; n < L::slots / 2; n++)
-	{
-		/* lanes begin at different slots, or they all would want the same banks */
-		uint32_t	s = (n + threadIdx.x) % (L::slots / 2) * 2;
-		ulonglong2	two = *reinterpret_cast<const ulonglong2 *>(slots + s);
-
-		scan.match |= ((L::key_of(two.x) == key ? 1u : 0u) |
-					   (L::key_of(two.y) == key ? 2u : 0u)) << s;
-		scan.free |= ((L::special(L::key_of(two.x)) ? 1u : 0u) |
-					  (L::special(L::key_of(two.y)) ? 2u : 0u)) << s;
-	}
-	return scan;
-}
-
 /* Takes the first slot of a bucket that is still free; true also when the key has come to one. */
 template <typename L> static __device__ __forceinline__ bool
 change_take(const change_context<L> &context, uint32_t bucket, uint32_t free,
@@ -214,15 +186,15 @@ template <typename L> static __device__ __forceinline__ bool
 change_place(const change_context<L> &context, const region_buckets &buckets,
 			 const slot_pair<L> &pair, uint32_t *slot)
 {
-	change_scan preferred = change_look<L>(context.region.space, buckets.preferred, pair.key);
-	change_scan other;
+	bucket_look preferred = look_at_bucket<L, true>(context.region.space, buckets.preferred, pair.key);
+	bucket_look other;
 
 	if (preferred.match != 0)
 	{
 		*slot = buckets.preferred * L::slots + (uint32_t) __ffs((int) preferred.match) - 1;
 		return true;
 	}
-	other = change_look<L>(context.region.space, buckets.other, pair.key);
+	other = look_at_bucket<L, true>(context.region.space, buckets.other, pair.key);
 	if (other.match != 0)
 	{
 		*slot = buckets.other * L::slots + (uint32_t) __ffs((int) other.match) - 1;

@@ -176,6 +176,36 @@ region_candidates(const region_context<L> &context, typename L::key_type key)
 		region_bucket(context.geometry, first ? b : a, hash, region_bits)};
 }
 
+/* A bucket's slots, as bits: those that have the key, and the free ones. */
+struct bucket_look
+{
+	uint32_t	match;
+	uint32_t	free;
+};
+
+/* FILLED: slots may be free that were used. */
+template <typename L, bool FILLED> static __device__ __forceinline__ bucket_look
+look_at_bucket(const region_space<L> &space, uint32_t bucket, typename L::key_type key)
+{
+	const uint64_t *slots = space.words + bucket * L::slots;
+	bucket_look look = {0, 0};
+
+#pragma unroll
+	for (uint32_t n = 0; n < L::slots / 2; n++)
+	{
+		/* lanes begin at different slots, or they all would want the same banks */
+		uint32_t	s = (n + threadIdx.x) % (L::slots / 2) * 2;
+		ulonglong2	two = *reinterpret_cast<const ulonglong2 *>(slots + s);
+		typename L::key_type first = L::key_of(two.x);
+		typename L::key_type second = L::key_of(two.y);
+
+		look.match |= ((first == key ? 1u : 0u) | (second == key ? 2u : 0u)) << s;
+		look.free |= (((FILLED ? L::special(first) : first == L::empty_key) ? 1u : 0u) |
+					  ((FILLED ? L::special(second) : second == L::empty_key) ? 2u : 0u)) << s;
+	}
+	return look;
+}
+
 /* Puts a pair into the first free slot of a bucket, unless it meets its key. */
 template <typename L> static __device__ __forceinline__ place_outcome
 region_put(const region_space<L> &space, uint32_t bucket, const slot_pair<L> &pair)
