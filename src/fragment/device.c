@@ -589,7 +589,7 @@ gh_device_read(GhFragment *fragment, GhJoinedInput *input)
 	done = done && keep_results(fragment);
 	gh_fragment_clock(fragment, &fragment->counts.merge_time, &clock);
 	if (device->together)
-		left = gh_device_meet(fragment, !done || device->nkept > 0, device->running);
+		left = gh_device_meet(fragment, !done || gh_device_set_keeps_rows(fragment), gh_device_set_has_begun(fragment));
 	if (done && left != GH_JOINED_NOTHING && device->together)
 	{
 		done = false;
@@ -597,6 +597,7 @@ gh_device_read(GhFragment *fragment, GhJoinedInput *input)
 			fail_with_others(fragment);
 		else
 			(void) gh_error_set(&device->supply.error, GH_DECLINED, "tables of joins do not fit in memory");
+		gh_device_set_decline(fragment);
 	}
 	if (done)
 	{

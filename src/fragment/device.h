@@ -78,6 +78,7 @@ typedef struct GhDeviceRun
 	MemoryContext context;		/* of all that one run needs */
 	const GhEngine *engine;		/* NULL: the CPU engine does all */
 	int			number;			/* of its devices: the one for all pipelines of this run */
+	int			turn;			/* of one of several: among them, from 0 on */
 	struct GhDeviceSet *set;	/* the fragment's pages are divided among several devices (device_set.c); NULL: this one has all */
 	/* of one of several: */
 	bool		lost;			/* it does nothing any more; what it has read is read by others */
@@ -123,27 +124,34 @@ typedef enum GhSharedTable
 	GH_SHARED_UNUSED			/* it is not needed: what would be made with it was there before */
 } GhSharedTable;
 
+/* In a parallel query over joins: the tables that participants make on one of the devices. */
+typedef struct GhDeviceSharedTables
+{
+	pg_atomic_uint32 number;	/* of the device, set before the first table */
+	pg_atomic_uint32 refused;	/* 1: they are not made there */
+	pg_atomic_uint64 tables[GH_PROBES_MAX]; /* GhRef of the pipelines that make them, and then of tables; 0: none */
+	pg_atomic_uint32 becomes[GH_PROBES_MAX];	/* GhSharedTable */
+	pg_atomic_uint64 copied[GH_PROBES_MAX]; /* blocks whose rows came from the copy of an index, for EXPLAIN; 0: it is none */
+} GhDeviceSharedTables;
+
 /*
- * In a parallel query over joins: participants make the joins' tables on the device together, before
+ * In a parallel query over joins: participants make the joins' tables together on the device, or on each of several, before
  * they read the outer side, and, if any of them needs those, tables on the host afterwards.
  */
 typedef struct GhDeviceShared
 {
 	Barrier		barrier;
-	pg_atomic_uint32 refused;	/* 1: the tables are not made on the device */
 	pg_atomic_uint32 no_rows;	/* 1: a table is empty, and a join has no rows without it */
 	pg_atomic_uint32 wanted;	/* 1: tables are needed on the host */
-	pg_atomic_uint32 number;	/* of the device, set before the first table */
 	pg_atomic_uint32 readers;	/* participants that have buffers for the outer side, and read it to its end */
 	pg_atomic_uint32 asked;		/* 1: one of them asks for a right or full join's rows without a match */
 	pg_atomic_uint32 was_read;	/* 1: of the outer side, all pages */
 	pg_atomic_uint32 failed;	/* 1: a right or full join is not done on the device after all */
 	pg_atomic_uint32 by_rows;	/* 1: the tables cannot be probed on the host */
 	pg_atomic_uint64 inner_rows;	/* of the last join's table */
-	pg_atomic_uint64 tables[GH_PROBES_MAX]; /* GhRef of the pipelines that make them, and then of tables; 0: none */
-	pg_atomic_uint32 becomes[GH_PROBES_MAX];	/* GhSharedTable */
-	pg_atomic_uint64 copied[GH_PROBES_MAX]; /* blocks whose rows came from the copy of an index, for EXPLAIN; 0: it is none */
 	pg_atomic_uint64 marks;		/* GhRef, of the last table's; 0: none */
+	pg_atomic_uint32 ndevices;	/* set with their numbers */
+	GhDeviceSharedTables devices[GH_DEVICES_PER_QUERY_MAX]; /* by their turns */
 } GhDeviceShared;
 
 /* What is to be read of joins, for one participant. */
@@ -184,6 +192,16 @@ gh_share_of_block(BlockNumber block, int ndevices)
 extern int	gh_device_set_of(Relation relation, bool ready, int *devices);
 
 extern void gh_device_set_choose(GhFragment *fragment);
+extern bool gh_device_turn_to(GhFragment *fragment, int turn);
+extern int	gh_device_set_propose(GhFragment *fragment, int *numbers);
+extern void gh_device_set_agree(GhFragment *fragment, int ndevices, const int *numbers);
+extern void gh_device_set_lose_tables(GhFragment *fragment);
+extern bool gh_device_set_has_tables(GhFragment *fragment);
+extern bool gh_device_set_take_buffers(GhFragment *fragment);
+extern bool gh_device_set_has_begun(const GhFragment *fragment);
+extern bool gh_device_set_keeps_rows(const GhFragment *fragment);
+extern void gh_device_set_decline(GhFragment *fragment);
+extern void gh_device_set_forget_log(GhFragment *fragment);
 extern bool gh_device_set_make_tables(GhFragment *fragment);
 extern bool gh_device_set_begin(GhFragment *fragment);
 extern bool gh_device_set_read(GhFragment *fragment);
@@ -221,7 +239,8 @@ extern void gh_device_end_tables(GhFragment *fragment);
 extern GhProbe *gh_device_probes(GhFragment *fragment);
 extern bool gh_device_begin_table(GhFragment *fragment, int number, GhRef *shared);
 extern bool gh_device_attach_table(GhFragment *fragment, int number, GhRef table, GhRef marks);
-extern bool gh_device_supply_table(GhFragment *fragment, int number, bool elected);
+extern void gh_device_supply_tables(const GhDeviceTable *table, GhSupplies *all, bool elected);
+extern const GhSupply *gh_device_failed_supply(const GhDeviceRun *device);
 extern bool gh_device_finish_table(GhFragment *fragment, int number, GhRef *marks);
 extern void gh_device_tables_are_done(GhFragment *fragment, bool made);
 extern void gh_device_rewind_table(GhFragment *fragment, int number, bool for_all);

@@ -202,33 +202,50 @@ scan_of(const GhDeviceTable *table)
 	return level->inner != NULL ? level->inner->scan : level->lower->children[GH_INNER];
 }
 
-/*
- * Supplies the side's pages: this process's part of them, where participants share the scan, and
- * else all of them or, if another one is elected, none.
- */
-bool
-gh_device_supply_table(GhFragment *fragment, int number, bool elected)
+/* GhPages.has_blocks: those that are on all of the devices that they go to. */
+static uint32
+all_have_blocks(void *arg, BlockNumber block)
 {
-	GhSupply   *supply = fragment->device->tables[number].supply;
-	bool		reads = elected || scan_of(&fragment->device->tables[number])->plan->parallel_aware;
-	bool		done = true;
+	const GhSupplies *all = arg;
+	uint32		most = PG_UINT32_MAX;
 
-	gh_supply_open_pages(supply, true);
+	for (int i = 0; i < all->count && most > 0; i++)
+		if (!all->supplies[i]->failed)
+			most = Min(most, gh_supply_has_blocks(all->supplies[i], block));
+	return most == PG_UINT32_MAX ? 0 : most;
+}
+
+/*
+ * Supplies the pages of a side to the devices that make its table, each of which has a supply: this process's part of them,
+ * where participants share the scan, and else all of them or, if another one is elected, none.  A supply that fails tells so.
+ */
+void
+gh_device_supply_tables(const GhDeviceTable *table, GhSupplies *all, bool elected)
+{
+	GhPages    *pages = all->supplies[0]->pages;
+	bool		reads = elected || scan_of(table)->plan->parallel_aware;
+	uint64		tuples = 0;
+
+	gh_supplies_open_pages(all, pages, all_have_blocks, all);
 	/* without buffers it leaves its part to the elected one, which reads to the end or refuses */
-	if (reads && !elected && !gh_supply_take_buffers(supply))
-		reads = supply->failed = false;
-	while (done && reads && gh_pages_next(supply->pages, GH_PAGES_AHEAD_MAX))
-		done = gh_supply_page(supply);
-	done = done && gh_supply_flush(supply);
-	gh_pages_park(supply->pages);
-	gh_supply_close_pages(supply);
-	if (done)
+	if (reads && !elected)
+		reads = gh_supplies_take_buffers(all);
+	while (reads && gh_supplies_go_on(all) && gh_pages_next(pages, GH_PAGES_AHEAD_MAX))
+		gh_supplies_page(all, pages);
+	gh_supplies_flush(all);
+	gh_pages_park(pages);
+	for (int i = 0; i < all->count; i++)
 	{
-		pgstat_count_index_tuples(supply->pages->relation, supply->counts.tuples);
+		GhSupply   *supply = all->supplies[i];
+
+		gh_supply_close_pages(supply);
+		if (supply->failed)
+			continue;
+		tuples = supply->counts.tuples;
 		gh_supply_free_buffers(supply);
 		gh_supply_leave_resident(supply);
 	}
-	return done;
+	pgstat_count_index_tuples(pages->relation, tuples);
 }
 
 /* The join may have to read it all the same; for_all: of a scan that participants share. */
@@ -371,6 +388,16 @@ is_known_empty(const GhDeviceRun *device, const GhInnerSide *side)
 	return false;
 }
 
+/* Supplies all its pages, or none, to one device. */
+static bool
+supply_table(const GhDeviceTable *table, bool reads)
+{
+	GhSupplies	one = {1, {table->supply}};
+
+	gh_device_supply_tables(table, &one, reads);
+	return !table->supply->failed;
+}
+
 /* Makes one of them, for this process alone. */
 static bool
 make_one(GhFragment *fragment, int number)
@@ -394,7 +421,7 @@ make_one(GhFragment *fragment, int number)
 	if (!gh_device_begin_table(fragment, number, table->source != NULL ? &table->root : NULL))
 		return false;
 	if (!by_rows)
-		done = gh_device_supply_table(fragment, number, !is_known_empty(device, table->side));
+		done = supply_table(table, !is_known_empty(device, table->side));
 	else if (reached)
 		done = gh_side_supply_rows(fragment, number);
 	done = done && gh_device_finish_table(fragment, number, NULL);
@@ -433,6 +460,16 @@ make_chain(GhFragment *fragment, GhJoined *joined, int number)
 	if (!device->no_rows && !make_one(fragment, level->table))
 		return false;
 	return asks || make_chain(fragment, joined, number - 1);
+}
+
+/* The supply of a table that could not be made; NULL: it is none of the device's. */
+const GhSupply *
+gh_device_failed_supply(const GhDeviceRun *device)
+{
+	for (int i = 0; i < device->ntables; i++)
+		if (device->tables[i].supply != NULL && device->tables[i].supply->failed)
+			return device->tables[i].supply;
+	return NULL;
 }
 
 /* Makes all tables, until one is empty; false: the device has why_not, or the supply of one has failed. */

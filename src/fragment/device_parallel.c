@@ -7,6 +7,8 @@
  * has the tables made; and then each has a pipeline of its own go over its part of the outer side.
  * Where inner sides are joins, that goes by rank: tables that others are made with are there before these are begun.
  * Where anything of that fails for anyone, the joins make their tables on the host, together as well.
+ * On several devices (device_set.c) all that is done on each: a page of an inner side is read once, and goes to all that need it.
+ * A device on which it fails is left out, and where none is left it goes as with one.  Whoever makes the pipelines chooses the devices.
  * Tables that have stayed are not made: before anything is read, the one who begins the pipelines looks for all of them, and
  * borrows those that are there; each participant holds them.  He has tables that were made stay, too (device_tables.c).
  *
@@ -62,36 +64,56 @@ phase_of_reading(const GhFragment *fragment)
 
 /* ------------------------------------------------------------- shared memory */
 
+static void
+init_tables(GhDeviceSharedTables *own)
+{
+	pg_atomic_init_u32(&own->number, 0);
+	pg_atomic_init_u32(&own->refused, 0);
+	for (int i = 0; i < GH_PROBES_MAX; i++)
+	{
+		pg_atomic_init_u64(&own->tables[i], 0);
+		pg_atomic_init_u32(&own->becomes[i], GH_SHARED_OWN);
+		pg_atomic_init_u64(&own->copied[i], 0);
+	}
+}
+
 void
 gh_device_share(GhDeviceShared *shared)
 {
 	BarrierInit(&shared->barrier, 0);
-	pg_atomic_init_u32(&shared->refused, 0);
 	pg_atomic_init_u32(&shared->no_rows, 0);
 	pg_atomic_init_u32(&shared->wanted, 0);
-	pg_atomic_init_u32(&shared->number, 0);
 	pg_atomic_init_u32(&shared->readers, 0);
 	pg_atomic_init_u32(&shared->asked, 0);
 	pg_atomic_init_u32(&shared->was_read, 0);
 	pg_atomic_init_u32(&shared->by_rows, 0);
 	pg_atomic_init_u32(&shared->failed, 0);
 	pg_atomic_init_u64(&shared->inner_rows, 0);
-	for (int i = 0; i < GH_PROBES_MAX; i++)
-	{
-		pg_atomic_init_u64(&shared->tables[i], 0);
-		pg_atomic_init_u32(&shared->becomes[i], GH_SHARED_OWN);
-		pg_atomic_init_u64(&shared->copied[i], 0);
-	}
 	pg_atomic_init_u64(&shared->marks, 0);
+	pg_atomic_init_u32(&shared->ndevices, 1);
+	for (int i = 0; i < GH_DEVICES_PER_QUERY_MAX; i++)
+		init_tables(&shared->devices[i]);
 }
 
 /* Whether the table is no longer, or was never, the query's. */
 static bool
-has_stayed(GhDeviceShared *shared, int number)
+has_stayed(GhDeviceSharedTables *own, int number)
 {
-	GhSharedTable becomes = (GhSharedTable) pg_atomic_read_u32(&shared->becomes[number]);
+	GhSharedTable becomes = (GhSharedTable) pg_atomic_read_u32(&own->becomes[number]);
 
 	return becomes == GH_SHARED_KEPT || becomes == GH_SHARED_BORROWED;
+}
+
+static void
+release_tables(GhDeviceSharedTables *own)
+{
+	for (int i = 0; i < GH_PROBES_MAX; i++)
+	{
+		GhRef		table = pg_atomic_exchange_u64(&own->tables[i], 0);
+
+		if (!has_stayed(own, i))
+			gh_service_table_release(table);
+	}
 }
 
 /* The tables go, when nobody uses them any more; those that stay are given back by each who holds them. */
@@ -99,85 +121,137 @@ void
 gh_device_unshare(GhDeviceShared *shared)
 {
 	gh_service_table_release(pg_atomic_exchange_u64(&shared->marks, 0));
-	for (int i = 0; i < GH_PROBES_MAX; i++)
-	{
-		GhRef		table = pg_atomic_exchange_u64(&shared->tables[i], 0);
+	for (int i = 0; i < GH_DEVICES_PER_QUERY_MAX; i++)
+		release_tables(&shared->devices[i]);
+}
 
-		if (!has_stayed(shared, i))
-			gh_service_table_release(table);
-	}
+/* ------------------------------------------------------------------- devices */
+
+/* What participants share of the device at hand. */
+static GhDeviceSharedTables *
+tables_of(GhFragment *fragment)
+{
+	return &fragment->member->shared->device.devices[fragment->device->turn];
+}
+
+/* The one who makes the pipelines: all are to use these devices. */
+static void
+choose_devices(GhFragment *fragment, GhDeviceShared *shared)
+{
+	int			numbers[GH_DEVICES_PER_QUERY_MAX];
+	int			n = gh_device_set_propose(fragment, numbers);
+
+	gh_device_set_agree(fragment, n, numbers);
+	for (int i = 0; i < n; i++)
+		pg_atomic_write_u32(&shared->devices[i].number, (uint32) numbers[i]);
+	pg_atomic_write_u32(&shared->ndevices, (uint32) n);
+}
+
+/* Another one, before it does anything with them. */
+static void
+agree_to_devices(GhFragment *fragment, GhDeviceShared *shared)
+{
+	int			numbers[GH_DEVICES_PER_QUERY_MAX];
+	int			n = (int) pg_atomic_read_u32(&shared->ndevices);
+
+	for (int i = 0; i < n; i++)
+		numbers[i] = (int) pg_atomic_read_u32(&shared->devices[i].number);
+	gh_device_set_agree(fragment, n, numbers);
 }
 
 /* -------------------------------------------------------------------- phases */
 
+/* Whether no tables are made on the device at hand. */
 static bool
-is_refused(GhDeviceShared *shared)
+is_refused(GhFragment *fragment)
 {
-	return pg_atomic_read_u32(&shared->refused) != 0;
+	return pg_atomic_read_u32(&tables_of(fragment)->refused) != 0;
 }
 
 static void
-refuse(GhDeviceShared *shared)
+refuse_all(GhDeviceShared *shared)
 {
-	pg_atomic_write_u32(&shared->refused, 1);
+	for (int i = 0; i < GH_DEVICES_PER_QUERY_MAX; i++)
+		pg_atomic_write_u32(&shared->devices[i].refused, 1);
 }
 
-/* Whether no more tables are to be made: somebody cannot, or one of them is empty and there will be no rows. */
-static bool
-is_over(GhDeviceShared *shared)
+/* The tables cannot be made on the device at hand, nor, if it is not its fault, on others. */
+static void
+refuse(GhFragment *fragment)
 {
-	return is_refused(shared) || pg_atomic_read_u32(&shared->no_rows) != 0;
+	const GhSupply *supply = gh_device_failed_supply(fragment->device);
+
+	if (supply == NULL || supply->error.status == GH_DECLINED)
+		refuse_all(&fragment->member->shared->device);
+	else
+		pg_atomic_write_u32(&tables_of(fragment)->refused, 1);
+}
+
+/* Whether a table is empty, and there will be no rows. */
+static bool
+has_no_rows(GhDeviceShared *shared)
+{
+	return pg_atomic_read_u32(&shared->no_rows) != 0;
+}
+
+/* Whether no more tables are to be made on the device at hand. */
+static bool
+is_over(GhFragment *fragment)
+{
+	return is_refused(fragment) || has_no_rows(&fragment->member->shared->device);
 }
 
 /* Whether the table is, or was, made for this query; and is of a rank. */
 static bool
-is_made(GhDeviceShared *shared, int number)
+is_made(GhFragment *fragment, int number)
 {
-	GhSharedTable becomes = (GhSharedTable) pg_atomic_read_u32(&shared->becomes[number]);
+	GhSharedTable becomes = (GhSharedTable) pg_atomic_read_u32(&tables_of(fragment)->becomes[number]);
 
 	return becomes == GH_SHARED_OWN || becomes == GH_SHARED_KEPT;
 }
 
 static bool
-is_made_in(GhFragment *fragment, GhDeviceShared *shared, int number, int rank)
+is_made_in(GhFragment *fragment, int number, int rank)
 {
-	return fragment->device->tables[number].rank == rank && is_made(shared, number);
+	return fragment->device->tables[number].rank == rank && is_made(fragment, number);
 }
 
 /* Handles on the tables of a chain, which others may have made. */
 static bool
-attach_chain(GhFragment *fragment, GhDeviceShared *shared, const GhJoined *joined, GhRef marks)
+attach_chain(GhFragment *fragment, const GhJoined *joined, GhRef marks)
 {
+	GhDeviceSharedTables *own = tables_of(fragment);
+
 	gh_device_register_tables(fragment);
 	for (int i = 0; i < joined->nlevels; i++)
 	{
 		int			number = joined->levels[i].table;
-		GhRef		table = pg_atomic_read_u64(&shared->tables[number]);
+		GhRef		table = pg_atomic_read_u64(&own->tables[number]);
 
 		/* whoever has borrowed it may be gone before this one */
-		if (has_stayed(shared, number) && !gh_device_hold_table(&fragment->device->tables[number], table))
+		if (has_stayed(own, number) && !gh_device_hold_table(&fragment->device->tables[number], table))
 			return gh_device_refuses(fragment, "a table that was on the GPU is no longer there");
 		if (!gh_device_attach_table(fragment, number, table, i == joined->nlevels - 1 ? marks : 0))
 			return false;
-		joined->levels[i].lower->methods->tell_copy(joined->levels[i].lower, pg_atomic_read_u64(&shared->copied[number]), 0, 0);
+		joined->levels[i].lower->methods->tell_copy(joined->levels[i].lower, pg_atomic_read_u64(&own->copied[number]), 0, 0);
 	}
 	return true;
 }
 
 /* Of a chain that is not needed. */
 static void
-note_unused(GhDeviceShared *shared, const GhJoined *joined)
+note_unused(GhDeviceSharedTables *own, const GhJoined *joined)
 {
 	for (int i = 0; joined != NULL && i < joined->nlevels; i++)
 	{
-		pg_atomic_write_u32(&shared->becomes[joined->levels[i].table], GH_SHARED_UNUSED);
-		note_unused(shared, joined->levels[i].inner);
+		pg_atomic_write_u32(&own->becomes[joined->levels[i].table], GH_SHARED_UNUSED);
+		note_unused(own, joined->levels[i].inner);
 	}
 }
 
 /* Whether the copy of an index is right for all of an inner side, and the table of it is there, and stays. */
 static bool
-borrow_copy(GhFragment *fragment, GhDeviceShared *shared, int number)
+borrow_copy(GhFragment *fragment, int number)
 {
 	GhDeviceTable *table = &fragment->device->tables[number];
 	GhCopyTable used = gh_device_copy_table(fragment, number);
@@ -187,7 +261,7 @@ borrow_copy(GhFragment *fragment, GhDeviceShared *shared, int number)
 	if (used != GH_COPY_FAILED && table->kept)
 	{
 		if (used == GH_COPY_USED)
-			pg_atomic_write_u64(&shared->copied[number], RelationGetNumberOfBlocks(table->side->relation));
+			pg_atomic_write_u64(&tables_of(fragment)->copied[number], RelationGetNumberOfBlocks(table->side->relation));
 		return true;
 	}
 	/* it would be this process's alone */
@@ -201,20 +275,22 @@ borrow_copy(GhFragment *fragment, GhDeviceShared *shared, int number)
 
 /* Looks for all tables of a chain, from the outermost down, and borrows those that have stayed. */
 static void
-borrow_chain(GhFragment *fragment, GhDeviceShared *shared, const GhJoined *joined, GhRef *marks)
+borrow_chain(GhFragment *fragment, const GhJoined *joined, GhRef *marks)
 {
+	GhDeviceSharedTables *own = tables_of(fragment);
+
 	for (int i = 0; i < joined->nlevels; i++)
 	{
 		const GhJoinLevel *level = &joined->levels[i];
 
-		if (borrow_copy(fragment, shared, level->table) || gh_device_borrow_table(fragment, level->table, marks))
+		if (borrow_copy(fragment, level->table) || gh_device_borrow_table(fragment, level->table, marks))
 		{
-			pg_atomic_write_u64(&shared->tables[level->table], fragment->device->tables[level->table].root);
-			pg_atomic_write_u32(&shared->becomes[level->table], GH_SHARED_BORROWED);
-			note_unused(shared, level->inner);
+			pg_atomic_write_u64(&own->tables[level->table], fragment->device->tables[level->table].root);
+			pg_atomic_write_u32(&own->becomes[level->table], GH_SHARED_BORROWED);
+			note_unused(own, level->inner);
 		}
 		else if (level->inner != NULL)
-			borrow_chain(fragment, shared, level->inner, marks);
+			borrow_chain(fragment, level->inner, marks);
 	}
 }
 
@@ -231,40 +307,39 @@ tell_rows(GhFragment *fragment, GhDeviceShared *shared, GhRef marks)
 		pg_atomic_write_u64(&shared->inner_rows, fragment->device->inner_rows);
 }
 
-/* For all, before anything is read: which device, and which tables need not be made. */
+/* For all, before anything is read: which tables need not be made on the device at hand. */
 static void
 borrow_tables(GhFragment *fragment, GhDeviceShared *shared)
 {
 	GhRef		marks = 0;
 
-	pg_atomic_write_u32(&shared->number, (uint32) fragment->device->number);
 	fragment->device->inner_rows = 0;
 	if (!gh_device_prepare_tables(fragment))
 		return;
-	borrow_chain(fragment, shared, fragment->joined, &marks);
+	borrow_chain(fragment, fragment->joined, &marks);
 	tell_rows(fragment, shared, marks);
 }
 
 /* Makes the pipelines of a rank, or attaches to those that another participant has made. */
 static bool
-begin_tables(GhFragment *fragment, GhDeviceShared *shared, int rank)
+begin_tables(GhFragment *fragment, int rank)
 {
 	GhDeviceRun   *device = fragment->device;
+	GhDeviceSharedTables *own = tables_of(fragment);
 
-	device->number = (int) pg_atomic_read_u32(&shared->number);
 	for (int i = 0; i < device->ntables; i++)
 	{
 		const GhJoined *inner = device->tables[i].level->inner;
-		GhRef		table = pg_atomic_read_u64(&shared->tables[i]);
+		GhRef		table = pg_atomic_read_u64(&own->tables[i]);
 		bool		begun;
 
-		if (!is_made_in(fragment, shared, i, rank))
+		if (!is_made_in(fragment, i, rank))
 			continue;
 		/* what it looks up in */
-		if (table == 0 && inner != NULL && !attach_chain(fragment, shared, inner, 0))
+		if (table == 0 && inner != NULL && !attach_chain(fragment, inner, 0))
 			return false;
 		begun = gh_device_begin_table(fragment, i, &table);
-		pg_atomic_write_u64(&shared->tables[i], table);
+		pg_atomic_write_u64(&own->tables[i], table);
 		if (!begun)
 			return false;
 	}
@@ -273,10 +348,10 @@ begin_tables(GhFragment *fragment, GhDeviceShared *shared, int rank)
 
 /* Whether this participant is one that has begun, with a rank. */
 static bool
-has_begun(GhFragment *fragment, GhDeviceShared *shared, int rank)
+has_begun(GhFragment *fragment, int rank)
 {
 	for (int i = 0; i < fragment->device->ntables; i++)
-		if (is_made_in(fragment, shared, i, rank) && fragment->device->tables[i].supply == NULL)
+		if (is_made_in(fragment, i, rank) && fragment->device->tables[i].supply == NULL)
 			return false;
 	return true;
 }
@@ -301,69 +376,131 @@ take_first_buffers(GhDeviceRun *device, int rank)
 	}
 }
 
+/* The elected one begins a rank on the device at hand. */
 static void
-supply_tables(GhFragment *fragment, GhDeviceShared *shared, int rank, bool elected)
+begin_rank(GhFragment *fragment, GhDeviceShared *shared, int rank)
 {
-	GhDeviceRun   *device = fragment->device;
+	if (rank == 0 && !is_over(fragment))
+		borrow_tables(fragment, shared);
+	if (is_over(fragment))
+		return;
+	if (begin_tables(fragment, rank))
+		take_first_buffers(fragment->device, rank);
+	else
+		refuse(fragment);
+}
 
-	if (!has_begun(fragment, shared, rank) && !begin_tables(fragment, shared, rank))
-		refuse(shared);
-	for (int i = 0; i < device->ntables && !is_refused(shared); i++)
-		if (is_made_in(fragment, shared, i, rank) && !gh_device_supply_table(fragment, i, elected))
-			refuse(shared);
+/* The supplies of a table, on all devices that make it, in a rank. */
+static const GhDeviceTable *
+find_supplies(GhFragment *fragment, int number, int rank, GhSupplies *all)
+{
+	const GhDeviceTable *table = NULL;
+
+	all->count = 0;
+	for (int turn = 0; gh_device_turn_to(fragment, turn); turn++)
+	{
+		if (is_refused(fragment) || !is_made_in(fragment, number, rank))
+			continue;
+		table = &fragment->device->tables[number];
+		all->supplies[all->count++] = table->supply;
+	}
+	return table;
+}
+
+static void
+supply_rank(GhFragment *fragment, int rank, bool elected)
+{
+	for (int turn = 0; gh_device_turn_to(fragment, turn); turn++)
+		if (!is_refused(fragment) && !has_begun(fragment, rank) && !begin_tables(fragment, rank))
+			refuse(fragment);
+	for (int i = 0; i < fragment->device->ntables; i++)
+	{
+		GhSupplies all;
+		const GhDeviceTable *table = find_supplies(fragment, i, rank, &all);
+
+		if (table != NULL)
+			gh_device_supply_tables(table, &all, elected);
+		for (int turn = 0; gh_device_turn_to(fragment, turn); turn++)
+			if (gh_device_failed_supply(fragment->device) != NULL)
+				refuse(fragment);
+	}
 }
 
 /* The table was made, by the one who has looked for it: it may stay. */
 static void
-keep_table(GhFragment *fragment, GhDeviceShared *shared, int number)
+keep_table(GhFragment *fragment, int number)
 {
 	GhDeviceTable *table = &fragment->device->tables[number];
+	GhDeviceSharedTables *own = tables_of(fragment);
 
-	table->root = pg_atomic_read_u64(&shared->tables[number]);
+	table->root = pg_atomic_read_u64(&own->tables[number]);
 	gh_device_keep_table(fragment, number);
 	if (table->kept)
-		pg_atomic_write_u32(&shared->becomes[number], GH_SHARED_KEPT);
+		pg_atomic_write_u32(&own->becomes[number], GH_SHARED_KEPT);
 	else
 		/* it is the query's */
 		table->root = 0;
 }
 
+/* The elected one has the tables of a rank made, on the device at hand. */
 static void
-finish_tables(GhFragment *fragment, GhDeviceShared *shared, int rank)
+finish_rank(GhFragment *fragment, GhDeviceShared *shared, int rank)
 {
 	GhDeviceRun   *device = fragment->device;
 	GhRef		marks = 0;
 
-	for (int i = 0; i < device->ntables && !is_over(shared) && !device->no_rows; i++)
+	for (int i = 0; i < device->ntables && !is_over(fragment) && !device->no_rows; i++)
 	{
-		if (!is_made_in(fragment, shared, i, rank))
+		if (!is_made_in(fragment, i, rank))
 			continue;
 		if (!gh_device_finish_table(fragment, i, &marks))
-			refuse(shared);
+			refuse(fragment);
 		else
-			keep_table(fragment, shared, i);
+			keep_table(fragment, i);
 	}
 	tell_rows(fragment, shared, marks);
 	/* nobody reads the inner sides now */
 	for (int i = 0; i < device->ntables; i++)
-		if (is_made_in(fragment, shared, i, rank))
+		if (is_made_in(fragment, i, rank))
 			gh_device_rewind_table(fragment, i, true);
 }
 
+/* On the device at hand. */
 static void
-rewind_tables(GhFragment *fragment, GhDeviceShared *shared)
+rewind_tables(GhFragment *fragment)
 {
 	for (int i = 0; i < fragment->device->ntables; i++)
-		if (is_made(shared, i))
+		if (is_made(fragment, i))
 			gh_device_rewind_table(fragment, i, false);
 }
 
-/* Handles on the tables, which one has made. */
+/* Handles on the tables, which one has made, on the device at hand. */
 static bool
 attach_tables(GhFragment *fragment, GhDeviceShared *shared)
 {
-	fragment->device->number = (int) pg_atomic_read_u32(&shared->number);
-	return attach_chain(fragment, shared, fragment->joined, pg_atomic_read_u64(&shared->marks));
+	return attach_chain(fragment, fragment->joined, pg_atomic_read_u64(&shared->marks));
+}
+
+/* Of several devices: those that are left.  False: none is within this participant's reach. */
+static bool
+attach_devices(GhFragment *fragment, GhDeviceShared *shared)
+{
+	for (int turn = 0; gh_device_turn_to(fragment, turn); turn++)
+		if (is_refused(fragment) || !attach_tables(fragment, shared))
+			gh_device_set_lose_tables(fragment);
+	return gh_device_set_has_tables(fragment);
+}
+
+/* Whether no device has tables. */
+static bool
+are_all_refused(GhDeviceShared *shared)
+{
+	uint32		n = pg_atomic_read_u32(&shared->ndevices);
+
+	for (uint32 i = 0; i < n; i++)
+		if (pg_atomic_read_u32(&shared->devices[i].refused) == 0)
+			return false;
+	return true;
 }
 
 /*
@@ -373,13 +510,20 @@ attach_tables(GhFragment *fragment, GhDeviceShared *shared)
 static GhDeviceTables
 what_follows(GhFragment *fragment, GhDeviceShared *shared, bool able)
 {
-	if (is_refused(shared))
+	bool		attached;
+
+	if (are_all_refused(shared))
+	{
+		if (fragment->device->set != NULL)
+			(void) attach_devices(fragment, shared);
 		return GH_DEVICE_NO_TABLES;
-	fragment->device->no_rows = pg_atomic_read_u32(&shared->no_rows) != 0;
+	}
+	fragment->device->no_rows = has_no_rows(shared);
 	fragment->device->inner_rows = pg_atomic_read_u64(&shared->inner_rows);
 	if (fragment->device->no_rows || BarrierPhase(&shared->barrier) > phase_of_reading(fragment) || !able)
 		return GH_DEVICE_NO_INPUT;
-	return attach_tables(fragment, shared) ? GH_DEVICE_TABLES : GH_DEVICE_NO_INPUT;
+	attached = fragment->device->set != NULL ? attach_devices(fragment, shared) : attach_tables(fragment, shared);
+	return attached ? GH_DEVICE_TABLES : GH_DEVICE_NO_INPUT;
 }
 
 /*
@@ -392,23 +536,21 @@ take_step(GhFragment *fragment, GhDeviceShared *shared, GhDeviceStep step, int r
 	switch (step)
 	{
 		case STEP_BEGIN:
-			if (elected && rank == 0 && !is_over(shared))
-				borrow_tables(fragment, shared);
-			if (elected && !is_over(shared) && !begin_tables(fragment, shared, rank))
-				refuse(shared);
-			else if (elected && !is_over(shared))
-				take_first_buffers(fragment->device, rank);
+			if (elected && rank == 0)
+				choose_devices(fragment, shared);
+			for (int turn = 0; elected && gh_device_turn_to(fragment, turn); turn++)
+				begin_rank(fragment, shared, rank);
 			BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
 			break;
 		case STEP_SUPPLY:
-			if (!is_over(shared))
-				supply_tables(fragment, shared, rank, elected);
+			if (!has_no_rows(shared))
+				supply_rank(fragment, rank, elected);
 			/* the elected one may not be here yet; with it, all inner sides were read */
 			BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_HASH_INNER);
 			break;
 		case STEP_MAKE:
-			if (elected)
-				finish_tables(fragment, shared, rank);
+			for (int turn = 0; elected && gh_device_turn_to(fragment, turn); turn++)
+				finish_rank(fragment, shared, rank);
 			BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
 			break;
 	}
@@ -423,26 +565,39 @@ gh_device_make_tables_together(GhFragment *fragment, bool able)
 	int			reading = phase_of_reading(fragment);
 	instr_time	clock = {0};
 	bool		elected = false;
+	bool		agreed = !able;
 	GhDeviceTables result;
 	int			phase = BarrierAttach(&shared->barrier);
 	bool		takes_part = phase < reading;
 
 	gh_fragment_clock(fragment, NULL, &clock);
 	if (!able && takes_part)
-		refuse(shared);
+		refuse_all(shared);
 	if (phase == PHASE_ELECT)
 	{
-		elected = BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ELECT);
+		agreed |= elected = BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ELECT);
 		phase++;
 	}
 	for (; phase < reading; phase++)
+	{
+		if (!agreed && phase > PHASE_ELECT + 1)
+		{
+			agree_to_devices(fragment, shared);
+			agreed = true;
+		}
 		take_step(fragment, shared, (GhDeviceStep) ((phase - PHASE_ELECT - 1) % STEPS_OF_RANK),
 				  (phase - PHASE_ELECT - 1) / STEPS_OF_RANK, elected);
-	if (takes_part)
-		rewind_tables(fragment, shared);
+	}
+	if (!agreed)
+		agree_to_devices(fragment, shared);
+	for (int turn = 0; takes_part && gh_device_turn_to(fragment, turn); turn++)
+		rewind_tables(fragment);
 	result = what_follows(fragment, shared, able);
 	if (result != GH_DEVICE_TABLES)
+	{
 		BarrierDetach(&shared->barrier);
+		gh_device_set_end(fragment);
+	}
 	gh_device_tables_are_done(fragment, result == GH_DEVICE_TABLES);
 	gh_fragment_clock(fragment, &fragment->counts.build_time, &clock);
 	MemoryContextSwitchTo(saved);
@@ -472,12 +627,14 @@ gh_device_leaves_pages(GhFragment *fragment)
 	GhDeviceShared *shared = &fragment->member->shared->device;
 
 	/* without a pipeline it could not ask for a right or full join's rows without a match */
-	if (!device->running)
+	if (!gh_device_set_has_begun(fragment))
 		return supply->error.status == GH_NO_BUFFERS && !fragment->joined->fills_inner &&
 			pg_atomic_read_u32(&shared->readers) > 0;
 	/* counted before it has them: of two that find none, the last one sees that nobody is left */
 	pg_atomic_fetch_add_u32(&shared->readers, 1);
-	if (gh_supply_take_buffers(supply) || pg_atomic_sub_fetch_u32(&shared->readers, 1) == 0)
+	if (device->set != NULL ? gh_device_set_take_buffers(fragment) : gh_supply_take_buffers(supply))
+		return false;
+	if (pg_atomic_sub_fetch_u32(&shared->readers, 1) == 0)
 		return false;
 	supply->failed = false;
 	return true;
@@ -532,7 +689,7 @@ gh_device_meet(GhFragment *fragment, bool wanted, bool has_read)
 	if (pg_atomic_read_u32(&shared->by_rows) != 0)
 	{
 		/* the outer side was set back: nothing is left of what was read, whoever has tables to go on with */
-		fragment->device->log.count = 0;
+		gh_device_set_forget_log(fragment);
 		return fragment->joined->open ? GH_JOINED_PAGES : GH_JOINED_ROWS;
 	}
 	return pg_atomic_read_u32(&shared->was_read) != 0 ? GH_JOINED_NOTHING : GH_JOINED_PAGES;

@@ -11,6 +11,7 @@
 
 #include "compat.h"
 #include "fragment/stage.h"
+#include "gpuhash.h"
 #include "store/resident.h"
 
 /* Requests at a time: one is filled, one is worked on, one waits behind it. */
@@ -123,6 +124,13 @@ typedef struct GhSupply
 	MemoryContextCallback callback;
 } GhSupply;
 
+/* Supplies of the same pages, on a device each. */
+typedef struct GhSupplies
+{
+	int			count;
+	GhSupply   *supplies[GH_DEVICES_PER_QUERY_MAX];
+} GhSupplies;
+
 extern bool gh_supply_begin(GhSupply *supply, const GhEngine *engine, const GhPipelineOptions *options,
 							GhRef *shared, GhPages *pages, MemoryContext context);
 extern GhStatus gh_supply_make_pipeline(const GhEngine *engine, const GhPipelineOptions *options,
@@ -139,6 +147,15 @@ extern bool gh_supply_flush(GhSupply *supply);
 extern bool gh_supply_unmatched(GhSupply *supply, uint32 step, uint64 nrows);
 extern void gh_supply_times(const GhSupply *supply, uint64 *queue_ns, uint64 *device_ns);
 extern void gh_supply_end(GhSupply *supply);
+
+/* supplies.c */
+extern bool gh_supplies_go_on(const GhSupplies *all);
+extern void gh_supplies_tell_pages(const GhSupplies *all, GhPages *pages);
+extern void gh_supplies_open_pages(GhSupplies *all, GhPages *pages, uint32 (*has_blocks) (void *arg, BlockNumber block),
+								   void *arg);
+extern bool gh_supplies_take_buffers(GhSupplies *all);
+extern void gh_supplies_page(GhSupplies *all, GhPages *pages);
+extern void gh_supplies_flush(GhSupplies *all);
 
 /* supply_buffers.c */
 extern bool gh_supply_may_pin(const GhSupply *supply, int device);

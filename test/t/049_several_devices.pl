@@ -51,6 +51,14 @@ my %DIVIDED = (
 	parallel_files => ['SELECT id, x, count(*), sum(i8) FROM t WHERE id % 7 + 0 = id % 7 GROUP BY id, x', "$PARALLEL; SET work_mem = '64kB'; SET hash_mem_multiplier = 1"],
 	parallel_distinct => ['SELECT g, count(DISTINCT k), sum(n), count(*) FROM t GROUP BY g', $PARALLEL],
 	parallel_sets => ['SELECT g, x, count(*), sum(i8) FROM t GROUP BY ROLLUP (g, x)', $PARALLEL],
+	parallel_join => ['SELECT g, count(*), sum(t.i8), sum(one.p) FROM t JOIN one ON one.k = t.k GROUP BY g', $PARALLEL],
+	parallel_join_back => ['SELECT g, x, count(*), sum(t.n), sum(one.p) FROM t JOIN one ON one.k = t.k GROUP BY g, x', $PARALLEL],
+	parallel_star => ['SELECT g, count(*), sum(one.p), sum(two.p) FROM t JOIN one ON one.k = t.k LEFT JOIN two ON two.k = t.k GROUP BY g', $PARALLEL],
+	parallel_semi => ['SELECT g, count(*), sum(n) FROM t WHERE EXISTS (SELECT FROM one WHERE one.k = t.k AND one.p > t.g) GROUP BY g', $PARALLEL],
+	parallel_inner_joins => ['SELECT t.g, count(s.p), sum(s.q) FROM t LEFT JOIN (SELECT one.k, one.p, two.p AS q FROM one JOIN two ON two.k = one.k) s ON s.k = t.k GROUP BY t.g', $PARALLEL],
+	parallel_empty => ['SELECT g, count(*) FROM t JOIN two ON two.k = t.k AND two.p > 100000 GROUP BY g', $PARALLEL],
+	parallel_rows => ['SELECT t.id, t.n, t.x, one.p FROM t JOIN one ON one.k = t.k', $PARALLEL],
+	parallel_parts_join => ['SELECT g, count(*), sum(p.n), sum(two.p) FROM parts p JOIN two ON two.k = p.k WHERE p.id > 50 GROUP BY g', $PARALLEL],
 	parallel_parts => ['SELECT g, count(*), sum(n), sum(i8) FROM parts GROUP BY g', $PARALLEL],
 );
 # Done by one device
@@ -63,7 +71,6 @@ my %ALONE = (
 	many_groups => ['SELECT id, count(*) FROM thin GROUP BY id'],
 	few => ['SELECT p % 3, count(*), sum(k) FROM two GROUP BY 1'],
 	scan => ['SELECT ctid, t.* FROM t WHERE g = 3'],
-	parallel_join => ['SELECT g, count(*), sum(t.n), sum(one.p) FROM t JOIN one ON one.k = t.k GROUP BY g', $PARALLEL],
 );
 my %QUERY = (%DIVIDED, %ALONE);
 
@@ -124,9 +131,9 @@ sub answers
 			divide($name, $n);
 			$run->is_right($name, "$name, $n devices");
 			my $plan = $run->plan_of($name);
-			my $used = !$DIVIDED{$name} || $name eq 'empty_inner' ? 1 : $n > 3 ? 3 : $n;
+			my $used = !$DIVIDED{$name} || $name =~ /empty/ ? 1 : $n > 3 ? 3 : $n;
 			is(devices($plan), $used, "$name: $used of $n") or diag($plan);
-			like($plan, qr/Engine: cuda/, "$name is done by devices") if $name ne 'empty_inner';
+			like($plan, qr/Engine: cuda/, "$name is done by devices") if $name !~ /empty/;
 			unlike($plan, qr/Fallback Reason/, 'to their end');
 			is(GpuHash::FaultRun::rows_below($plan), GpuHash::FaultRun::rows_below($one), "$name: rows of the nodes below") if $name !~ /parallel|limit/;
 			like($plan, qr/Rows Left on Device: [1-9]/, 'rows that are not wanted stay there') if $name =~ /^first/;
@@ -195,7 +202,8 @@ sub faults
 	my ($service, $tried) = ($run->{service}, 0);
 	# all that is lost is one device's part of the outer pages
 	lose_one($_) for qw(plain back no_keys many distinct parts);
-	for my $name (qw(plain back files count_distinct awaited join left star inner_joins inner_rows rows_back first parts parts_join rescan_join parallel parallel_files parallel_distinct parallel_parts))
+	for my $name (qw(plain back files count_distinct awaited join left star inner_joins inner_rows rows_back first parts parts_join rescan_join parallel parallel_files parallel_distinct parallel_parts parallel_join
+		parallel_join_back parallel_star parallel_inner_joins parallel_rows parallel_parts_join))
 	{
 		$tried += $run->fail_all_points($name);
 		# several are lost, one after the other
@@ -215,18 +223,21 @@ sub faults
 	cmp_ok($tried, '>', 200, "enough faults were tried: $tried");
 
 	# tables that one device has no memory for are on the others
-	$run->set('join');
-	for my $kind (qw(no_memory limit))
+	for my $name (qw(join parallel_join))
 	{
-		for my $after (0 .. 2)
+		$run->set($name);
+		for my $kind (qw(no_memory limit))
 		{
-			$service->arm('scan_table', $kind, after => $after);
-			my $plan = $run->plan_of('join');
-			cmp_ok($service->disarm, '>', 0, "$kind for a table, $after");
-			is(devices($plan), 2, 'two devices have it') or diag($plan);
+			for my $after (0 .. 2)
+			{
+				$service->arm('scan_table', $kind, after => $after);
+				my $plan = $run->plan_of($name);
+				cmp_ok($service->disarm, '>', 0, "$kind for a table of $name, $after");
+				is(devices($plan), 2, 'two devices have it') or diag($plan);
+			}
 		}
+		$run->is_right($name, 'and then all have it');
 	}
-	$run->is_right('join', 'and then all have it');
 
 	# with an error rather than the CPU engine, one device that is lost is none
 	$run->{session}->do('SET gpuhash.fallback = error');
@@ -240,10 +251,11 @@ sub faults
 	cmp_ok($service->disarm, '>', 2, 'three times');
 	like($service->settle, $GpuHash::Service::CLEAN, 'and nothing is taken');
 
-	$run->interrupt(@$_) for ['plain', 'scan', 'pg_cancel_backend'], ['join', 'scan_table', 'timeout'], ['rows_back', 'scan', 'pg_terminate_backend'], ['back', 'scan_results', 'pg_cancel_backend'];
+	$run->interrupt(@$_) for ['plain', 'scan', 'pg_cancel_backend'], ['join', 'scan_table', 'timeout'], ['rows_back', 'scan', 'pg_terminate_backend'], ['back', 'scan_results', 'pg_cancel_backend'],
+		['parallel_join', 'scan_table', 'pg_cancel_backend'], ['parallel_star', 'scan', 'timeout'];
 
 	# a worker ends; the others go on, and it is used again when it is back
-	$run->end_worker(@$_) for ['plain', 'scan', 'sticky', 3], ['join', 'scan_table', 'term', 0], ['rows_back', 'scan', 'hang', 4];
+	$run->end_worker(@$_) for ['parallel_join', 'scan', 'sticky', 5], ['parallel_star', 'scan_table', 'term', 1], ['plain', 'scan', 'sticky', 3], ['join', 'scan_table', 'term', 0], ['rows_back', 'scan', 'hang', 4];
 	$run->set('plain');
 	$service->arm('scan', 'sticky');
 	$run->is_right('plain', 'a worker ends');
