@@ -37,7 +37,7 @@ free_kept(const GhHost *lasting, pipe_block *block)
 {
 	if (block->memory == nullptr)
 		return;
-	if (cudaFree(block->memory) != cudaSuccess)
+	if (device_release(block->memory) != cudaSuccess)
 		(void) cudaGetLastError();
 	budget_give(lasting, block->bytes);
 	*block = {};
@@ -81,7 +81,7 @@ adopt_block(pipe_memory *memory, const GhHost *lasting, pipe_block *block)
 		memory->work_bytes += block->bytes;
 		return;
 	}
-	if (cudaFree(block->memory) != cudaSuccess)
+	if (device_release(block->memory) != cudaSuccess)
 		(void) cudaGetLastError();
 	*block = {};
 }
@@ -104,7 +104,7 @@ leave_block(pipe_memory *memory, pipe_block *block, uint64_t *bytes)
 		*bytes += block->bytes;
 		return;
 	}
-	if (cudaFree(block->memory) != cudaSuccess)
+	if (device_release(block->memory) != cudaSuccess)
 		(void) cudaGetLastError();
 	*block = {};
 }

@@ -55,7 +55,7 @@ alloc_block(pipe_memory *memory, uint64_t bytes, uint64_t room, bool limited, pi
 		return gh_error_set(error, GH_LIMIT, "the device memory for all does not allow %llu more bytes",
 							(unsigned long long) bytes);
 	place = room > 0 ? spare_take(memory, room) : nullptr;
-	status = place != nullptr ? cudaSuccess : device_malloc(&place, room > 0 ? room : bytes);
+	status = place != nullptr ? cudaSuccess : device_malloc(&memory->host, &place, room > 0 ? room : bytes);
 	if (status != cudaSuccess)
 		budget_give(&memory->host, bytes);
 	if (status == cudaErrorMemoryAllocation)
@@ -91,7 +91,7 @@ pipe_free(pipe_memory *memory, bool limited, pipe_block *block)
 
 	if (block->memory == nullptr)
 		return;
-	status = cudaFree(block->memory);
+	status = device_release(block->memory);
 	if (status != cudaSuccess)
 		(void) pipe_failed(memory, status, "cudaFree", nullptr);
 	*(limited ? &memory->bytes : &memory->work_bytes) -= block->bytes;

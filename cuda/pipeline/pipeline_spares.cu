@@ -121,7 +121,7 @@ spares_free(void)
 		(void) pthread_mutex_unlock(&spares_lock);
 		if (spare.memory == nullptr)
 			break;
-		if (cudaFree(spare.memory) != cudaSuccess)
+		if (device_release(spare.memory) != cudaSuccess)
 			(void) cudaGetLastError();
 		budget_give(spare.lasting, spare.room);
 		any = true;

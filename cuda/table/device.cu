@@ -95,7 +95,7 @@ device_info(int device, GhDeviceInfo *info, GhError *error)
 	/* both end in zeroes; a longer name is cut */
 	memcpy(info->name, properties.name, sizeof(info->name) - 1);
 	info->memory_total = memory_total;
-	info->memory_free = memory_free;
+	info->memory_free = memory_free + pool_kept();
 	info->multiprocessors = (uint32_t) properties.multiProcessorCount;
 	info->compute_major = (uint32_t) properties.major;
 	info->compute_minor = (uint32_t) properties.minor;
@@ -328,23 +328,24 @@ bool
 device_give_spare(void)
 {
 	device_spare_function function = spare;
+	bool		any = function != nullptr && function();
 
-	return function != nullptr && function();
+	return pool_trim() || any;
 }
 
-/* cudaMalloc, which tests can make fail; what is only kept for later goes first.  Where there is none it is not sticky. */
+/* Memory, which tests can make fail; what is only kept for later goes first.  Where there is none it is not sticky. */
 cudaError_t
-device_malloc(void **memory, uint64_t bytes)
+device_malloc(const GhHost *host, void **memory, uint64_t bytes)
 {
 	cudaError_t status;
 
 	if (allocation_fault())
 		return cudaErrorMemoryAllocation;
-	status = cudaMalloc(memory, bytes);
+	status = pool_malloc(host, memory, bytes);
 	if (status == cudaErrorMemoryAllocation)
 		(void) cudaGetLastError();
 	if (status == cudaErrorMemoryAllocation && device_give_spare())
-		status = cudaMalloc(memory, bytes);
+		status = pool_malloc(host, memory, bytes);
 	if (status == cudaErrorMemoryAllocation)
 	{
 		(void) cudaGetLastError();
@@ -384,7 +385,7 @@ device_alloc(cuda_table *table, uint64_t bytes, void **memory, GhError *error)
 		return gh_error_set(error, GH_LIMIT,
 							"the device memory for all tables does not allow %llu more bytes",
 							(unsigned long long) bytes);
-	status = device_malloc(memory, bytes);
+	status = device_malloc(&table->host, memory, bytes);
 	if (status != cudaSuccess)
 		budget_give(&table->host, bytes);
 	/* the table goes on with what it has */
@@ -401,7 +402,7 @@ device_alloc(cuda_table *table, uint64_t bytes, void **memory, GhError *error)
 }
 
 /*
- * Gives device memory back, or what table_alloc gave.  cudaFree waits for the device first, so that
+ * Gives device memory back, or what table_alloc gave.  It waits for the device first, so that
  * kernels in flight keep what they use.  Of a device that failed the budget gets it
  * back all the same: what it has is gone with its context.
  */
@@ -412,7 +413,7 @@ device_free(cuda_table *table, void *memory, uint64_t bytes)
 
 	if (memory == nullptr || (table->paged != nullptr && paging_free(table, memory)))
 		return;
-	status = cudaFree(memory);
+	status = device_release(memory);
 	if (status != cudaSuccess)
 		(void) table_failed(table, status, "cudaFree", nullptr);
 	table->stats.bytes -= bytes;

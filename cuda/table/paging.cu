@@ -181,6 +181,7 @@ device_free_bytes(const cuda_table *table)
 		(void) cudaGetLastError();
 		return 0;
 	}
+	memory_free += pool_kept();
 	return memory_free > kept ? memory_free - kept : 0;
 }
 

@@ -225,11 +225,16 @@ extern bool device_fits(const cuda_table *table, uint64_t bytes);
 extern GhStatus device_alloc(cuda_table *table, uint64_t bytes, void **memory,
 							 GhError *error);
 extern void device_free(cuda_table *table, void *memory, uint64_t bytes);
-extern cudaError_t device_malloc(void **memory, uint64_t bytes);
+extern cudaError_t device_malloc(const GhHost *host, void **memory, uint64_t bytes);
 /* Who frees what is kept for later, when there would be too little memory; it says whether that was any. */
 typedef bool (*device_spare_function) (void);
 extern void device_spare_with(device_spare_function function);
 extern bool device_give_spare(void);
+/* pool.cu */
+extern cudaError_t pool_malloc(const GhHost *host, void **memory, uint64_t bytes);
+extern cudaError_t device_release(void *memory);
+extern bool pool_trim(void);
+extern uint64_t pool_kept(void);
 /* Tests: this allocation is to fail. */
 extern bool allocation_fault(void);
 extern bool budget_take(const GhHost *host, uint64_t bytes);

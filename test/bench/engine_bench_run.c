@@ -149,10 +149,13 @@ bench_options(const Bench *bench, uint64_t capacity)
 GhTable *
 bench_table(Bench *bench, const GhTableOptions *options)
 {
+	/* a worker of the service goes on after a table has gone */
+	static const GhHost lasting = {0};
 	static const GhHost host = {
 		.alloc = table_memory_alloc,
 		.free = table_memory_free,
-		.address = table_memory_address
+		.address = table_memory_address,
+		.lasting = &lasting
 	};
 	GhTable    *table = NULL;
 	GhError		error = {0};

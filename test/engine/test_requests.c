@@ -419,6 +419,49 @@ test_devices_and_buffers(Context *c)
 	subject_close(&s);
 }
 
+/*
+ * Memory of a table that has gone is free, also where the process keeps it for tables to come; and these can have all of it,
+ * kept in whatever pieces.
+ */
+static void
+test_memory_given_back(Context *c)
+{
+	const uint64_t bytes = (uint64_t) 1 << 28;
+	static HostState lasting_state;
+	static GhHost lasting;
+	GhTableOptions options = options_of(c, type_of_kind(KIND_MAP));
+	GhDeviceInfo before;
+	GhDeviceInfo after;
+	HostState	state;
+	GhHost		host;
+	GhError		error = {0};
+	uint64_t	round;
+
+	if (c->on_host || c->stand_in)
+	{
+		c->skip = "the engine has no memory of a device";
+		return;
+	}
+	host_init(&lasting_state, &lasting);
+	host_init(&state, &host);
+	host.lasting = &lasting;
+	options.pages = false;
+	CHECK_STATUS(c, "device_info", c->engine->device_info(0, &before, &error), GH_OK);
+	for (round = 0; round < 8 && c->failures == 0; round++)
+	{
+		GhTable    *table = NULL;
+
+		options.capacity = bytes / 16 * (1 + round % 3);
+		if (CHECK_STATUS(c, "table_create", c->engine->table_create(&host, &options, &table, &error), GH_OK))
+			c->engine->table_destroy(table);
+		CHECK_U64(c, "memory of a table that has gone", state.device_bytes, 0);
+	}
+	CHECK_STATUS(c, "device_info", c->engine->device_info(0, &after, &error), GH_OK);
+	/* what the first table brings beside its memory stays: streams, and modules of kernels */
+	CHECK(c, after.memory_free + bytes / 2 > before.memory_free, "of %" PRIu64 " bytes that were free %" PRIu64 " are",
+		  before.memory_free, after.memory_free);
+}
+
 const Test	request_tests[] = {
 	{"request arrays", test_requests, false},
 	{"largest batch", test_largest_batch, false},
@@ -427,5 +470,6 @@ const Test	request_tests[] = {
 	{"several in flight", test_several_in_flight, false},
 	{"queue order", test_queue_order, false},
 	{"devices and buffers", test_devices_and_buffers, false},
+	{"memory that is given back", test_memory_given_back, false},
 	{NULL, NULL, false}
 };
