@@ -4,7 +4,8 @@
  *
  * The worker maps them a second time, for reading only, and makes that mapping known to the
  * device as memory that it cannot write to: so no store of a kernel, or of this process by such
- * an address, can reach a user's pages.  It is done in pieces by a thread, in the background:
+ * an address, can reach a user's pages.  Huge pages cannot be mapped a second time: of these it is the
+ * server's mapping, and the device has it for reading only as well.  It is done in pieces by a thread, in the background:
  * meanwhile, and where anything of it is refused, requests are served all the same, with pages
  * that are copied first.
  *
@@ -55,6 +56,7 @@ static struct
 	int			device;			/* CUDA's number of it */
 	int			pipe_end;
 	char	   *mapping;		/* whole pages of the system's around the buffers */
+	bool		own;			/* it is the worker's second one */
 	Size		bytes;
 	Size		piece;			/* bytes of each but the last */
 	Size		registered;		/* bytes so far */
@@ -100,6 +102,17 @@ gh_pool_place(const char *page)
 
 /* ---------------------------------------------------------------- the mapping */
 
+/* What is registered, and in which pieces. */
+static void
+take_mapping(char *mapping, bool own)
+{
+	pool.mapping = mapping;
+	pool.own = own;
+	/* a page across two pieces might be none for a device */
+	pool.piece = page_offset() == 0 && BLCKSZ % sysconf(_SC_PAGESIZE) == 0 ? PIECE_BYTES : pool.bytes;
+	pool.registered = 0;
+}
+
 /* Maps the buffers for reading; false with *error: the system does not. */
 static bool
 map_buffers(GhError *error)
@@ -111,6 +124,12 @@ map_buffers(GhError *error)
 	pool.bytes = TYPEALIGN(os_page, page_offset() + (Size) NBuffers * BLCKSZ);
 	/* of shared memory an old size of 0 asks for one more mapping of the same */
 	mapping = mremap(begin, 0, pool.bytes, MREMAP_MAYMOVE);
+	/* the kernel's answer for huge pages */
+	if (mapping == MAP_FAILED && errno == EINVAL)
+	{
+		take_mapping(begin, false);
+		return true;
+	}
 	if (mapping == MAP_FAILED)
 	{
 		(void) gh_error_set(error, GH_UNSUPPORTED, "shared_buffers cannot be mapped again: %s", strerror(errno));
@@ -122,10 +141,7 @@ map_buffers(GhError *error)
 		(void) munmap(mapping, pool.bytes);
 		return false;
 	}
-	pool.mapping = mapping;
-	/* a page across two pieces might be none for a device */
-	pool.piece = page_offset() == 0 && BLCKSZ % os_page == 0 ? PIECE_BYTES : pool.bytes;
-	pool.registered = 0;
+	take_mapping(mapping, true);
 	return true;
 }
 
@@ -136,7 +152,8 @@ unmap_buffers(void)
 	for (Size at = 0; at < pool.registered; at += pool.piece)
 		pool.engine->memory_unregister(pool.device, pool.mapping + at);
 	pool.registered = 0;
-	(void) munmap(pool.mapping, pool.bytes);
+	if (pool.own)
+		(void) munmap(pool.mapping, pool.bytes);
 	pool.mapping = NULL;
 }
 

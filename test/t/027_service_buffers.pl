@@ -128,4 +128,32 @@ $session->close;
 $service->stop;
 unlike($server->log, qr/PANIC|TRAP/, 'a clean log');
 
+# ------------------------------------------------------------------- huge pages
+
+# Bytes of huge pages that the system has free, of 2 MB or as it has them.
+sub huge_free
+{
+	open my $file, '<', '/proc/meminfo' or return 0;
+	my %kept = map { /^(HugePages_Free|Hugepagesize):\s+(\d+)/ ? ($1 => $2) : () } <$file>;
+	close $file;
+	return ($kept{HugePages_Free} // 0) * ($kept{Hugepagesize} // 0) * 1024;
+}
+SKIP:
+{
+	skip 'the system has no 400 MB of free huge pages (vm.nr_hugepages)', 6 if huge_free() < 400 << 20;
+	undef $service;
+	$service = GpuHash::Service->new(conf => ['huge_pages = on']);
+	$server = $service->server;
+	ok($service->wait_ready, 'a worker of a server with huge pages');
+	$server->query('CREATE TABLE o AS SELECT i % 1000 AS k, i::bigint * 7 - 100000 AS v FROM generate_series(1, 60000) i; VACUUM (FREEZE, ANALYZE) o');
+	$session = $server->session;
+	is(await_buffers(qr/^direct$/), 'direct', 'the device reads shared_buffers');
+	is(direct('pinned', 'huge pages'), 't', 'pinned pages are read where they are');
+	$server->query('UPDATE o SET v = v; ALTER SYSTEM SET gpuhash.register_buffers = off; SELECT pg_reload_conf()');
+	is(await_buffers(qr/ is off$/), 'gpuhash.register_buffers is off', 'switched off');
+	$session->close;
+	$service->stop;
+	unlike($server->log, qr/PANIC|TRAP/, 'a clean log');
+}
+
 done_testing();
