@@ -23,6 +23,8 @@ cuda_span_create(const GhHost *host, int device, uint32_t page_bytes, uint32_t n
 	span->base = {&cuda_pipelines, device, page_bytes, npages};
 	if (host != nullptr)
 		span->memory.host = *host;
+	/* pages stay there, and their memory is not to be a part of the pool's (../table/pool.cu) */
+	span->memory.host.lasting = nullptr;
 	span->memory.device = device;
 	status = pipe_alloc(&span->memory, (uint64_t) page_bytes * npages, false, &span->block, error);
 	if (status != GH_OK)

@@ -1,15 +1,17 @@
 /*
  * pool.cu
- *		Device memory, by CUDA's stream-ordered allocator.
+ *		Device memory, some of it by CUDA's stream-ordered allocator.
  *
- * To get memory from the driver and to give it back takes about a millisecond for each gigabyte, as long as filling it does.  So
- * each device has a pool, out of which all memory comes, and which keeps what is given back for what is asked for next: up to a
- * share of the device's memory, where the process is one that goes on (GhHost.lasting), and nothing else.  A pool has no more than
- * was in use at a time before, so that budgets bound it, too.  A device that has no pools has its memory from the driver each time.
+ * To get memory from the driver and to give it back takes half a millisecond for each gigabyte, as long as filling it does, and that
+ * of an allocator which is cold takes one.  So where the process is one that goes on (GhHost.lasting) each device has a pool that keeps
+ * what is given back for what is asked for next.  Out of it comes memory as long as no more than a share of the device's is in use by
+ * it; what is more comes from the driver, and so does all memory of a process that does not go on, and of who has it for long and says
+ * so by no GhHost.lasting.  A pool has no more than was in use at a time before, so that budgets bound it, too.
  *
  * Allocations and frees are of a stream of their own, so that they are in order; who gets memory may use it in any stream, and
  * who gives it back has waited for the device.  Threads share all that: pools_lock guards what is made.
  */
+#include <cuda.h>
 #include <pthread.h>
 
 #include "cuda/table/table.h"
@@ -17,44 +19,74 @@
 /* Devices with a pool. */
 #define POOLS_MAX 64
 
-/* Of the device's memory, what a pool may keep. */
+/* Of the device's memory, what comes out of a pool, and what it keeps. */
 #define POOL_SHARE 16
+
+typedef CUresult (*pointer_attribute_function) (void *data, CUpointer_attribute attribute, CUdeviceptr pointer);
+
+#define CUDA_TRY_STATUS(call) \
+	do \
+	{ \
+		cudaError_t called = (call); \
+		if (called != cudaSuccess) \
+			return called; \
+	} while (0)
 
 struct device_pool
 {
 	bool		looked;			/* for whether there are pools */
-	bool		keeps;
+	uint64_t	most;			/* bytes of it */
 	cudaMemPool_t pool;			/* NULL: there are none */
 	cudaStream_t stream;
 };
 
 static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
 static device_pool pools[POOLS_MAX];
+static pointer_attribute_function pointer_attribute;
+
+/* The driver's function by which a pool's memory is known; this library is not linked with the driver. */
+static cudaError_t
+find_pointer_attribute(void)
+{
+	void	   *function = nullptr;
+	cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+	cudaError_t status;
+
+#if CUDART_VERSION >= 12050
+	status = cudaGetDriverEntryPointByVersion("cuPointerGetAttribute", &function, 11020, cudaEnableDefault, &found);
+#else
+	status = cudaGetDriverEntryPoint("cuPointerGetAttribute", &function, cudaEnableDefault, &found);
+#endif
+	pointer_attribute = reinterpret_cast<pointer_attribute_function>(function);
+	return status == cudaSuccess && (found != cudaDriverEntryPointSuccess || function == nullptr) ? cudaErrorNotSupported : status;
+}
 
 static cudaError_t
 make_pool(int device, device_pool *made)
 {
 	cudaMemPoolProps properties = {};
+	size_t		memory_free;
+	size_t		memory_total;
 	cudaError_t status;
 
 	properties.allocType = cudaMemAllocationTypePinned;
 	properties.location.type = cudaMemLocationTypeDevice;
 	properties.location.id = device;
-	status = cudaStreamCreateWithFlags(&made->stream, cudaStreamNonBlocking);
+	CUDA_TRY_STATUS(cudaMemGetInfo(&memory_free, &memory_total));
+	CUDA_TRY_STATUS(find_pointer_attribute());
+	made->most = memory_total / POOL_SHARE;
+	CUDA_TRY_STATUS(cudaStreamCreateWithFlags(&made->stream, cudaStreamNonBlocking));
+	status = cudaMemPoolCreate(&made->pool, &properties);
 	if (status == cudaSuccess)
-		status = cudaMemPoolCreate(&made->pool, &properties);
-	if (status == cudaSuccess)
-		return status;
-	if (made->stream != nullptr)
-		(void) cudaStreamDestroy(made->stream);
-	made->stream = nullptr;
+		return cudaMemPoolSetAttribute(made->pool, cudaMemPoolAttrReleaseThreshold, &made->most);
+	(void) cudaStreamDestroy(made->stream);
 	made->pool = nullptr;
 	return status;
 }
 
-/* The current device's pool, which is made when it is asked for first; NULL: it has none. */
+/* The current device's pool; NULL: it has none.  make: it is made now, if it was not. */
 static device_pool *
-current_pool(void)
+current_pool(bool make)
 {
 	device_pool *found = nullptr;
 	int			device;
@@ -62,7 +94,7 @@ current_pool(void)
 	if (cudaGetDevice(&device) != cudaSuccess || device < 0 || device >= POOLS_MAX)
 		return nullptr;
 	(void) pthread_mutex_lock(&pools_lock);
-	if (!pools[device].looked)
+	if (make && !pools[device].looked)
 	{
 		pools[device].looked = true;
 		if (device_attribute(device, cudaDevAttrMemoryPoolsSupported) != 0 && make_pool(device, &pools[device]) != cudaSuccess)
@@ -74,47 +106,47 @@ current_pool(void)
 	return found;
 }
 
-/* From now on what is given back is kept. */
-static void
-keep_memory(device_pool *pool)
+/* Bytes: of what the pool has from the driver, or of that what is in use. */
+static uint64_t
+pool_bytes(const device_pool *pool, cudaMemPoolAttr which)
 {
-	size_t		memory_free;
-	size_t		memory_total;
-	uint64_t	most;
+	uint64_t	bytes = 0;
 
-	(void) pthread_mutex_lock(&pools_lock);
-	if (!pool->keeps && cudaMemGetInfo(&memory_free, &memory_total) == cudaSuccess)
-	{
-		most = memory_total / POOL_SHARE;
-		(void) cudaMemPoolSetAttribute(pool->pool, cudaMemPoolAttrReleaseThreshold, &most);
-	}
-	pool->keeps = true;
-	(void) cudaGetLastError();
-	(void) pthread_mutex_unlock(&pools_lock);
+	if (cudaMemPoolGetAttribute(pool->pool, which, &bytes) != cudaSuccess)
+		(void) cudaGetLastError();
+	return bytes;
 }
 
 /* Memory of the current device, for any stream.  host: whose it is. */
 cudaError_t
 pool_malloc(const GhHost *host, void **memory, uint64_t bytes)
 {
-	device_pool *pool = current_pool();
+	device_pool *pool = host->lasting != nullptr ? current_pool(true) : nullptr;
 	cudaError_t status;
 
-	if (pool == nullptr)
+	if (pool == nullptr || bytes > pool->most || pool_bytes(pool, cudaMemPoolAttrUsedMemCurrent) > pool->most - bytes)
 		return cudaMalloc(memory, bytes);
-	if (host->lasting != nullptr && !pool->keeps)
-		keep_memory(pool);
 	status = cudaMallocFromPoolAsync(memory, bytes, pool->pool, pool->stream);
 	return status == cudaSuccess ? cudaStreamSynchronize(pool->stream) : status;
+}
+
+/* Whether memory came out of a pool. */
+static bool
+is_pooled(void *memory)
+{
+	CUmemoryPool of = nullptr;
+
+	return pointer_attribute(&of, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, reinterpret_cast<CUdeviceptr>(memory)) == CUDA_SUCCESS &&
+		of != nullptr;
 }
 
 static cudaError_t
 release(void *memory)
 {
-	device_pool *pool = current_pool();
+	device_pool *pool = current_pool(false);
 	cudaError_t status;
 
-	if (pool == nullptr)
+	if (pool == nullptr || !is_pooled(memory))
 		return cudaFree(memory);
 	status = cudaDeviceSynchronize();
 	return status == cudaSuccess ? cudaFreeAsync(memory, pool->stream) : status;
@@ -139,34 +171,25 @@ device_release(void *memory)
 	return status;
 }
 
-/* Gives what the current device's pool keeps to the driver.  False: that is nothing. */
-bool
-pool_trim(void)
-{
-	uint64_t	kept = pool_kept();
-	device_pool *pool = kept > 0 ? current_pool() : nullptr;
-
-	if (pool == nullptr)
-		return false;
-	if (cudaMemPoolTrimTo(pool->pool, 0) != cudaSuccess)
-		(void) cudaGetLastError();
-	return true;
-}
-
 /* Bytes that the current device's pool keeps: the driver says that they are not free. */
 uint64_t
 pool_kept(void)
 {
-	device_pool *pool = current_pool();
-	uint64_t	reserved = 0;
-	uint64_t	used = 0;
+	device_pool *pool = current_pool(false);
+	uint64_t	reserved = pool == nullptr ? 0 : pool_bytes(pool, cudaMemPoolAttrReservedMemCurrent);
+	uint64_t	used = pool == nullptr ? 0 : pool_bytes(pool, cudaMemPoolAttrUsedMemCurrent);
 
-	if (pool == nullptr ||
-		cudaMemPoolGetAttribute(pool->pool, cudaMemPoolAttrReservedMemCurrent, &reserved) != cudaSuccess ||
-		cudaMemPoolGetAttribute(pool->pool, cudaMemPoolAttrUsedMemCurrent, &used) != cudaSuccess)
-	{
-		(void) cudaGetLastError();
-		return 0;
-	}
 	return reserved > used ? reserved - used : 0;
+}
+
+/* Gives that to the driver.  False: it is nothing. */
+bool
+pool_trim(void)
+{
+	device_pool *pool = current_pool(false);
+	bool		any = pool_kept() > 0;
+
+	if (any && cudaMemPoolTrimTo(pool->pool, 0) != cudaSuccess)
+		(void) cudaGetLastError();
+	return any;
 }
