@@ -62,7 +62,7 @@ add_pages_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions)
 
 	price_pages(relation, pages->nblocks, &page);
 	costs->cpu += gh_cpu_pages_cost(npages, rows_of(relation, npages), page.host, ninstructions, 1.0);
-	costs->device += gh_device_pages_cost(npages, page.device, page.resident, 0.0, 1.0);
+	costs->device += gh_device_pages_cost(npages, page.device, page.resident, 0.0, 1.0, 1);
 }
 
 /* Of the scan at the bottom, which has begun. */
@@ -96,7 +96,7 @@ gh_add_join_costs(GhRunCosts *costs, Relation inner, bool changes, const GhPages
 	costs->cpu += gh_probe_tuple_cost * rows_of(outer->relation, outer->nblocks);
 	if (changes)
 		costs->cpu += page.host * npages + (cpu_tuple_cost + gh_build_tuple_cost) * rows;
-	costs->device += gh_device_pages_cost(npages, page.device, page.resident, 0.0, 1.0) +
+	costs->device += gh_device_pages_cost(npages, page.device, page.resident, 0.0, 1.0, 1) +
 		GH_DEVICE_TABLE_COST * cpu_tuple_cost * rows;
 }
 

@@ -24,6 +24,7 @@
 #include "plan/planning.h"
 #include "plan/rows_path.h"
 #include "service/placement.h"
+#include "service/service.h"
 
 #define GH_STEP_NAME "GpuHashJoinStep"
 
@@ -129,7 +130,7 @@ is_for_device(PlannerInfo *root, const GhJoinStep *step, Path *outer, Path *inne
  * share: a parallel plan is not the cheaper for that, which what it does on the host with the rows may make the worse one.
  */
 static Cost
-device_pages_cost(PlannerInfo *root, Path *scan, double divisor)
+device_pages_cost(PlannerInfo *root, Path *scan, double divisor, int buses)
 {
 	RelOptInfo *rel = scan->parent;
 	Cost		page_cost;
@@ -139,13 +140,13 @@ device_pages_cost(PlannerInfo *root, Path *scan, double divisor)
 	if (IsA(scan, AppendPath))
 	{
 		foreach(lc, ((AppendPath *) scan)->subpaths)
-			cost += GH_DEVICE_PART_COST * gh_device_start_cost + device_pages_cost(root, lfirst(lc), divisor);
+			cost += GH_DEVICE_PART_COST * gh_device_start_cost + device_pages_cost(root, lfirst(lc), divisor, buses);
 		return cost;
 	}
 	if (divisor <= 1)
 		return scan->startup_cost + gh_note_device_cost(root, rel);
 	page_cost = gh_note_page_cost(root, rel, true);
-	return scan->startup_cost + gh_device_pages_cost(rel->pages, page_cost, 0, gh_note(root, rel)->pinned, divisor);
+	return scan->startup_cost + gh_device_pages_cost(rel->pages, page_cost, 0, gh_note(root, rel)->pinned, divisor, buses);
 }
 
 static double
@@ -162,7 +163,7 @@ device_side_cost(PlannerInfo *root, Path *joins, int workers)
 
 	if (side->scan == NULL)
 		return 0;
-	return side->inner_device_cost + device_pages_cost(root, side->scan, side->scan->parallel_aware ? divisor_of(workers) : 1.0) +
+	return side->inner_device_cost + device_pages_cost(root, side->scan, side->scan->parallel_aware ? divisor_of(workers) : 1.0, 1) +
 		joins->rows * GH_DEVICE_TABLE_COST * cpu_tuple_cost;
 }
 
@@ -177,7 +178,7 @@ device_table_cost(PlannerInfo *root, Path *inner, int workers)
 	/* the host runs subqueries */
 	if (inner->pathtype != T_SeqScan || gh_conditions_have_subqueries(inner->parent))
 		return inner->total_cost + inner->rows * (1 + GH_DEVICE_TABLE_COST) * cpu_tuple_cost;
-	return device_pages_cost(root, inner, inner->parallel_aware ? divisor_of(workers) : 1.0) +
+	return device_pages_cost(root, inner, inner->parallel_aware ? divisor_of(workers) : 1.0, 1) +
 		inner->parent->tuples * GH_DEVICE_TABLE_COST * cpu_tuple_cost;
 }
 
@@ -417,14 +418,35 @@ gh_device_reads(PlannerInfo *root, Path *path)
 Cost
 gh_device_scan_cost(PlannerInfo *root, Path *scan, double divisor)
 {
-	return gh_device_start_cost + device_pages_cost(root, scan, divisor);
+	return gh_device_start_cost + device_pages_cost(root, scan, divisor, 1);
+}
+
+/*
+ * Among how many devices the pages of a fragment's scan are divided, as far as settings tell.  One process does not keep two buses
+ * busy, and of pages that are on devices the time is theirs, which has no price.
+ */
+static int
+count_buses(double divisor)
+{
+	int			devices[GH_DEVICES_PER_QUERY_MAX];
+
+	if (divisor <= 1 || gh_devices_per_query == 1 || !gh_service_enabled())
+		return 1;
+	return Max(gh_service_choose_devices(InvalidOid, true, gh_devices_per_query, devices), 1);
+}
+
+/* The same of the scan below what a fragment makes. */
+static Cost
+fragment_scan_cost(PlannerInfo *root, Path *scan, double divisor)
+{
+	return gh_device_start_cost + device_pages_cost(root, scan, divisor, count_buses(divisor));
 }
 
 /* What it costs that a device reads all that, until it has its results. */
 Cost
 gh_chain_device_cost(PlannerInfo *root, const GhJoinStep *step, int workers)
 {
-	return step->inner_device_cost + gh_device_scan_cost(root, step->scan, divisor_of(workers));
+	return step->inner_device_cost + fragment_scan_cost(root, step->scan, divisor_of(workers));
 }
 
 /*
@@ -442,7 +464,7 @@ gh_chain_cost_above(PlannerInfo *root, Path *outer, Path *inner, int workers, Co
 	if (below->scan == NULL || below->has_rows)
 		return false;
 	*cost = below->inner_device_cost + device_table_cost(root, inner, workers) +
-		gh_device_scan_cost(root, below->scan, divisor_of(workers));
+		fragment_scan_cost(root, below->scan, divisor_of(workers));
 	return true;
 }
 
@@ -452,5 +474,5 @@ gh_device_reading_cost(PlannerInfo *root, Path *path)
 {
 	if (gh_is_join_path(path))
 		return gh_chain_device_cost(root, gh_linked_step(root, path), path->parallel_workers);
-	return gh_device_scan_cost(root, path, divisor_of(path->parallel_workers));
+	return fragment_scan_cost(root, path, divisor_of(path->parallel_workers));
 }

@@ -401,7 +401,7 @@ gh_find_device_cost(PlannerInfo *root, RelOptInfo *rel, GhNote *note)
 	Cost		page_cost = gh_note_page_cost(root, rel, true);
 	double		brought = 1 - note->resident;
 
-	note->device_cost = gh_device_pages_cost(rel->pages, page_cost * brought, 1 - brought, note->pinned * brought, 1);
+	note->device_cost = gh_device_pages_cost(rel->pages, page_cost * brought, 1 - brought, note->pinned * brought, 1, 1);
 	note->has_device_cost = true;
 	return note->device_cost;
 }
