@@ -455,6 +455,49 @@ find_result(Node *node, PlannerInfo *root)
 	return false;
 }
 
+/* A value of a row outside of this query, which is run once more for each of those. */
+static bool
+find_outer_value(Node *node, PlannerInfo *root)
+{
+	if (node == NULL)
+		return false;
+	if (!IsA(node, Param))
+		return expression_tree_walker(node, find_outer_value, root);
+	return ((Param *) node)->paramkind == PARAM_EXEC && !find_result(node, root);
+}
+
+static bool
+index_follows_outer_row(PlannerInfo *root, const IndexPath *path)
+{
+	ListCell   *lc;
+
+	foreach(lc, path->indexclauses)
+		if (find_outer_value((Node *) lfirst_node(IndexClause, lc)->rinfo->clause, root))
+			return true;
+	return false;
+}
+
+/* Whether a path of a table looks into an index by values of a row outside of this query. */
+bool
+gh_follows_outer_row(PlannerInfo *root, const Path *path)
+{
+	const List *quals = NIL;
+	ListCell   *lc;
+
+	if (IsA(path, IndexPath))
+		return index_follows_outer_row(root, (const IndexPath *) path);
+	if (IsA(path, BitmapHeapPath))
+		return gh_follows_outer_row(root, ((const BitmapHeapPath *) path)->bitmapqual);
+	if (IsA(path, BitmapAndPath))
+		quals = ((const BitmapAndPath *) path)->bitmapquals;
+	else if (IsA(path, BitmapOrPath))
+		quals = ((const BitmapOrPath *) path)->bitmapquals;
+	foreach(lc, quals)
+		if (gh_follows_outer_row(root, lfirst(lc)))
+			return true;
+	return false;
+}
+
 static bool
 compares_with_result(PlannerInfo *root, const RelOptInfo *rel)
 {

@@ -163,6 +163,7 @@ extern Cost gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device
 extern Path *gh_note_whole_scan(PlannerInfo *root, RelOptInfo *rel);
 extern void gh_note_keep_joins(PlannerInfo *root, const Path *joins);
 extern bool gh_conditions_have_subqueries(const RelOptInfo *rel);
+extern bool gh_follows_outer_row(PlannerInfo *root, const Path *path);
 extern bool gh_note_awaits(PlannerInfo *root, RelOptInfo *rel);
 extern const GhConditions *gh_note_conditions(PlannerInfo *root, RelOptInfo *rel);
 

@@ -324,7 +324,8 @@ cost_in_memory(PlannerInfo *root, RelOptInfo *rel, Path *path)
 
 /*
  * Whether reading all pages at this cost is better than the path, one of the relation's own: than a Seq Scan, if it costs
- * less.  Than an index, if it is clearly so, and would be if all pages were in memory.
+ * less.  Than an index, if it is clearly so, and would be if all pages were in memory; but an index that is looked into by values of
+ * a row outside of the query finds far less for most of these rows than for the mean of all keys, so that it stays.
  */
 bool
 gh_reading_all_wins(PlannerInfo *root, RelOptInfo *rel, Path *path, Cost startup, Cost total)
@@ -333,6 +334,8 @@ gh_reading_all_wins(PlannerInfo *root, RelOptInfo *rel, Path *path, Cost startup
 
 	if (path->pathtype == T_SeqScan || gh_is_rowscan_path(path))
 		return gh_costs_less(root, rel->rows, startup, total, path->startup_cost, path->total_cost);
+	if (gh_follows_outer_row(root, path))
+		return false;
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
 	return total <= GH_CLEAR_SHARE * path->total_cost &&
 		gh_costs_less(root, rel->rows, startup, total, path->startup_cost, path->total_cost) &&

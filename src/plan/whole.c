@@ -379,7 +379,8 @@ scan_of(const Search *search, RelOptInfo *rel)
 {
 	int			workers = 0;
 
-	if (!gh_note(search->root, rel)->is_readable || !bms_is_empty(rel->lateral_relids))
+	if (!gh_note(search->root, rel)->is_readable || !bms_is_empty(rel->lateral_relids) ||
+		gh_follows_outer_row(search->root, rel->cheapest_total_path))
 		return NULL;
 	if (search->partial)
 	{

@@ -276,6 +276,24 @@ begin_sessions();
 ask('g') for 1, 2;
 await('after a restart they are', sub { there('g') > 0 });
 is(begun($oid), 2, 'begun for the second time');
+
+# ------------------------------------------------------ subqueries that are run for each row
+
+# Of few of the outer rows' keys there are any rows, so that the index finds far less than for the mean of its keys: it stays, though
+# to read all columns would cost less than to read a seventh of the table by it
+well($other, 'CREATE TABLE sevenths AS SELECT i % 7 AS k, (i % 100)::numeric(8, 2) AS c, i AS id FROM generate_series(1, 50000) i; CREATE INDEX ON sevenths (k); VACUUM ANALYZE sevenths');
+well($other, 'CREATE TABLE keys AS SELECT i AS k FROM generate_series(1, 3000) i; VACUUM ANALYZE keys');
+well($session, "RESET random_page_cost; SET random_page_cost = 4; SELECT gpuhash_prewarm('sevenths')");
+like(plan_of('SELECT sum(c), min(id) FROM sevenths WHERE k = 3'), qr/GpuHashAggregate.*Seq Scan on sevenths/s, 'of a constant, all are read');
+for my $query ('SELECT sum((SELECT sum(c) FROM sevenths WHERE sevenths.k = keys.k)) FROM keys',
+	'SELECT sum(s) FROM keys, LATERAL (SELECT sum(c) AS s FROM sevenths WHERE sevenths.k = keys.k) x',
+	'SELECT sum((SELECT sum(c) FROM sevenths WHERE sevenths.k IN (keys.k, keys.k + 1) OR sevenths.k = keys.k + 2)) FROM keys',
+	'SELECT sum((SELECT count(*) FROM sevenths JOIN keys o ON o.k = sevenths.id WHERE sevenths.k = keys.k)) FROM keys')
+{
+	unlike(plan_of($query), qr/Seq Scan on sevenths/, 'of an outer row, an index is looked into') or diag($query);
+	my $got = well($session, $query);
+	is($got, well($other, $query), 'with that answer');
+}
 $_->close for $session, $other;
 unlike($server->log, qr/PANIC|TRAP|leak/, 'a clean log');
 done_testing();
