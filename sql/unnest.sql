@@ -178,6 +178,21 @@ SELECT * FROM un_not_in('SELECT a FROM un_n WHERE a NOT IN (SELECT a FROM ONLY u
 SELECT * FROM un_not_in('SELECT a FROM un_n WHERE a NOT IN (SELECT k FROM un_parted WHERE x = 3)');
 SELECT * FROM un_check('SELECT a FROM un_n n WHERE z < (SELECT count(*) FROM un_i i WHERE i.k = n.a) AND a NOT IN (SELECT a FROM un_m WHERE z = 1)');
 
+-- NOT IN: NULLs on one side or both, or none there; and beside OR, below NOT, and as a result, where NULL is not false
+CREATE TABLE un_null AS SELECT CASE WHEN i % 5 > 0 THEN i % 30 END AS k, i % 7 AS z FROM generate_series(1, 200) i;
+ANALYZE un_null;
+SELECT q, (un_check(q)).* FROM (SELECT format('SELECT %s FROM %s a WHERE a.k NOT IN (SELECT %s FROM %s)', c, o, k, i) AS q
+	FROM (VALUES ('a.k'), ('count(*)')) c(c), (VALUES ('un_null'), ('un_o'), ('(SELECT NULL::int AS k)')) o(o),
+		(VALUES ('k', 'un_null'), ('k', 'un_null WHERE k IS NOT NULL'), ('k', 'un_null WHERE z > 100'), ('k + 1', 'un_null WHERE z = 3 AND k > 5'), ('NULL::int', 'un_null'), ('b.k', 'un_o b JOIN un_null d ON d.z = b.y AND d.k > 3')) i(k, i)) q;
+SELECT * FROM un_check('SELECT k, z FROM un_null a WHERE z = 3 OR k NOT IN (SELECT k FROM un_null WHERE z = 3)');
+SELECT * FROM un_check('SELECT k, z FROM un_null a WHERE NOT (k NOT IN (SELECT k FROM un_null WHERE z = 3))');
+SELECT * FROM un_check('SELECT k, z FROM un_null a WHERE (k NOT IN (SELECT k FROM un_null WHERE z = 3)) IS NULL');
+SELECT * FROM un_check('SELECT k, k NOT IN (SELECT k FROM un_null WHERE z = 3) FROM un_null a');
+SELECT * FROM un_check('SELECT k, z FROM un_null a WHERE z = 3 AND k NOT IN (SELECT k FROM un_null WHERE z = 4 AND k > 3) AND z NOT IN (SELECT k FROM un_null WHERE z = 2)');
+SELECT * FROM un_check('SELECT a.k, b.k FROM un_null a LEFT JOIN un_o b ON b.k = a.k AND b.y = 1 WHERE b.k NOT IN (SELECT k FROM un_null WHERE z = 1 AND k > 20)');
+SELECT * FROM un_check('SELECT k, z FROM un_null a WHERE (k, z) NOT IN (SELECT k, z FROM un_null WHERE z = 3)');
+SELECT * FROM un_check('SELECT k, z FROM un_null a WHERE k NOT IN (SELECT 10 / (z - 3) FROM un_null)');
+
 -- nothing that may fail is computed for rows that nobody asks for
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE y = 77 AND x < (SELECT sum(10 / (i.x - 3)) FROM un_i i WHERE i.k = o.k)');
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE y = 77 AND x < (SELECT 1000 / count(*) FROM un_i i WHERE i.k = o.k)');

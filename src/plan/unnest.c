@@ -457,7 +457,7 @@ unnest_mutator(Node *node, Unnesting *unnesting)
 	if (node == NULL || IsA(node, Query))
 		return node;
 	if (is_notclause(node) && IsA(get_notclausearg(node), SubLink))
-		result = gh_unnest_not_in(unnesting->query, unnesting->level, (SubLink *) get_notclausearg(node));
+		result = gh_unnest_not_in(unnesting->query, unnesting->level, (SubLink *) get_notclausearg(node), false);
 	else if (IsA(node, SubLink))
 	{
 		result = unnest_scalar(unnesting, (SubLink *) node);
@@ -488,6 +488,13 @@ unnest_condition(Node *condition, Unnesting *unnesting)
 
 	if (!checkExprHasSubLink(condition) || !gh_unnest_is_safe(condition, unnesting->level))
 		return condition;
+	if (is_notclause(condition) && IsA(get_notclausearg(condition), SubLink))
+	{
+		Node	   *result = gh_unnest_not_in(unnesting->query, unnesting->level, (SubLink *) get_notclausearg(condition), true);
+
+		unnesting->done = Max(unnesting->done, result != NULL ? GH_UNNESTED_NOT_IN : GH_UNNESTED_NOTHING);
+		return result != NULL ? result : condition;
+	}
 	unnesting->groups = NIL;
 	condition = unnest_mutator(condition, unnesting);
 	needed = find_nonnullable_rels(condition);

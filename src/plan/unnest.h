@@ -37,7 +37,7 @@ extern bool gh_unnest_find_keys(const OpExpr *op, Node **inner, bool *inner_is_l
 
 /* ---- unnest_in.c ---- */
 
-extern Node *gh_unnest_not_in(const Query *query, const GhLevel *level, const SubLink *link);
+extern Node *gh_unnest_not_in(const Query *query, const GhLevel *level, const SubLink *link, bool nulls);
 extern bool gh_unnest_exists(Node **condition);
 extern bool gh_is_plain_selection(const Query *sub);
 

@@ -3,7 +3,9 @@
  *		Subqueries of which it is asked whether they have a row: NOT IN as NOT EXISTS, and EXISTS beside OR as IN.
  *
  * x NOT IN (SELECT y ...) is NOT EXISTS (SELECT ... WHERE y = x) where neither x nor y can be NULL: PostgreSQL has an anti
- * join for that.
+ * join for that.  Where x can be, it is that, and x IS NOT NULL OR NOT EXISTS (SELECT ...); where y can be, that, and
+ * NOT EXISTS (SELECT ... WHERE y IS NULL); each of which PostgreSQL asks once.  Then it is false where NOT IN is NULL, so that it
+ * has to be a condition of its own.
  *
  * PostgreSQL makes a semi join of EXISTS where it is a condition of its own.  Beside OR it is asked for each row, and is
  * priced as that, though the executor may well make a hash table of the subquery once:
@@ -69,17 +71,47 @@ gh_is_plain_selection(const Query *sub)
 		!sub->hasDistinctOn && sub->jointree->fromlist != NIL;
 }
 
-/* The same as NOT EXISTS; NULL: it stays. */
+/* NOT EXISTS of the subquery's rows for which one more condition holds, unless it is NULL. */
+static Node *
+make_not_exists(const SubLink *link, Node *condition)
+{
+	SubLink    *exists = copyObject((SubLink *) link);
+	Query	   *sub = (Query *) exists->subselect;
+
+	if (condition != NULL)
+		sub->jointree->quals = gh_conjunction(lappend(gh_conjuncts(sub->jointree->quals), condition));
+	sub->distinctClause = sub->sortClause = NIL;
+	exists->subLinkType = EXISTS_SUBLINK;
+	exists->testexpr = NULL;
+	exists->operName = NIL;
+	return (Node *) make_notclause((Expr *) exists);
+}
+
+static Node *
+make_null_test(Node *expr, NullTestType type)
+{
+	NullTest   *test = makeNode(NullTest);
+
+	test->arg = (Expr *) copyObject(expr);
+	test->nulltesttype = type;
+	test->location = -1;
+	return (Node *) test;
+}
+
+/* The same as NOT EXISTS; NULL: it stays.  nulls: it is a condition of its own, and may be false where NOT IN is NULL. */
 Node *
-gh_unnest_not_in(const Query *query, const GhLevel *level, const SubLink *link)
+gh_unnest_not_in(const Query *query, const GhLevel *level, const SubLink *link, bool nulls)
 {
 	Query	   *sub = (Query *) link->subselect;
 	OpExpr	   *op = (OpExpr *) link->testexpr;
 	TypeCacheEntry *type;
-	SubLink    *exists;
+	List	   *conditions;
 	OpExpr	   *clause;
 	Node	   *inner;
 	Node	   *outer;
+	Node	   *key;
+	bool		outer_null;
+	bool		inner_null;
 
 	if (link->subLinkType != ANY_SUBLINK || !gh_is_plain_selection(sub) || !IsA(op, OpExpr) || list_length(op->args) != 2 ||
 		!IsA(lsecond(op->args), Param) || checkExprHasSubLink((Node *) sub->targetList) ||
@@ -88,21 +120,23 @@ gh_unnest_not_in(const Query *query, const GhLevel *level, const SubLink *link)
 	outer = linitial(op->args);
 	inner = (Node *) linitial_node(TargetEntry, sub->targetList)->expr;
 	type = lookup_type_cache(exprType(inner), TYPECACHE_BTREE_OPFAMILY);
+	outer_null = !is_never_null(query, outer);
+	inner_null = !is_never_null(sub, inner);
+	/* a row of NULLs is NULL to IS NULL, but not to an operator */
 	if (get_op_opfamily_strategy(op->opno, type->btree_opf) != BTEqualStrategyNumber ||
-		!is_never_null(query, outer) || !is_never_null(sub, inner))
+		((outer_null || inner_null) && (!nulls || type_is_rowtype(exprType(outer)) || type_is_rowtype(exprType(inner)))))
 		return NULL;
-	exists = copyObject((SubLink *) link);
-	sub = (Query *) exists->subselect;
-	outer = copyObject(outer);
-	IncrementVarSublevelsUp(outer, 1, 0);
+	key = copyObject(outer);
+	IncrementVarSublevelsUp(key, 1, 0);
 	clause = copyObject(op);
-	clause->args = list_make2(outer, linitial_node(TargetEntry, sub->targetList)->expr);
-	sub->jointree->quals = gh_conjunction(lappend(gh_conjuncts(sub->jointree->quals), clause));
-	sub->distinctClause = sub->sortClause = NIL;
-	exists->subLinkType = EXISTS_SUBLINK;
-	exists->testexpr = NULL;
-	exists->operName = NIL;
-	return (Node *) make_notclause((Expr *) exists);
+	clause->args = list_make2(key, copyObject(inner));
+	conditions = list_make1(make_not_exists(link, (Node *) clause));
+	if (outer_null)
+		conditions = lappend(conditions, makeBoolExpr(OR_EXPR, list_make2(make_null_test(outer, IS_NOT_NULL),
+																		  make_not_exists(link, NULL)), -1));
+	if (inner_null)
+		conditions = lappend(conditions, make_not_exists(link, make_null_test(inner, IS_NULL)));
+	return gh_conjunction(conditions);
 }
 
 /* ------------------------------------------------------------- EXISTS beside OR */
