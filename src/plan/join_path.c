@@ -31,6 +31,7 @@
 #include "plan/input_path.h"
 #include "plan/join_path.h"
 #include "plan/join_plan.h"
+#include "plan/keys_path.h"
 #include "plan/note.h"
 #include "plan/parts_path.h"
 #include "plan/planning.h"
@@ -675,6 +676,8 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		gh_replace_loops(&inputs);
 	}
 	consider_join(&inputs, jointype);
+	if (jointype == JOIN_UNIQUE_OUTER)
+		gh_keys_consider_join(root, joinrel, outerrel, innerrel, extra->restrictlist);
 }
 
 /* Called by _PG_init. */

@@ -1,7 +1,7 @@
 /*
  * keys_path.c
  *		When the planner considers a GpuHashKeys: rows with `k = ANY (array)` of many keys, which are looked up in the
- *		copy of an index (../store/README, "Copies of indexes").
+ *		copy of an index (../store/README, "Copies of indexes").  keys_join.c: with `k IN (SELECT ...)`.
  *
  * The index has k as its only key column, and all other columns of the table that are read.  There is a copy when the
  * query is planned, so that plans of servers that do not use copies are what they were.  How many keys there are, and of
@@ -35,8 +35,6 @@
 #include "service/service.h"
 #include "store/index_copies.h"
 
-/* Of cpu_operator_cost: to sort a key, and to find it in the copy. */
-#define GH_FOUND_COST 10.0
 /* Of what the child costs, where the number of keys is not known: it runs where they are few. */
 #define GH_UNKNOWN_SHARE 0.999
 
@@ -58,13 +56,13 @@ is_integer(Oid type)
 	return type == INT2OID || type == INT4OID || type == INT8OID;
 }
 
-/* Whether a copy has values of the type in the order of their numbers, in which elements of that other type have theirs. */
-static bool
-are_numbers(Oid key, Oid element)
+/* Whether a copy has values of the type in the order of their numbers, in which those of that other type have theirs. */
+bool
+gh_keys_are_numbers(Oid key, Oid other)
 {
 	if (is_integer(key))
-		return is_integer(element);
-	return key == element && (key == DATEOID || key == TIMESTAMPOID || key == TIMESTAMPTZOID || key == TIMEOID);
+		return is_integer(other);
+	return key == other && (key == DATEOID || key == TIMESTAMPOID || key == TIMESTAMPTZOID || key == TIMEOID);
 }
 
 /* Whether the condition is that the index's key is one of an array's, which is the same for all rows. */
@@ -81,7 +79,7 @@ is_of_keys(const IndexOptInfo *index, RelOptInfo *rel, RestrictInfo *condition)
 	var = linitial(any->args);
 	array = lsecond(any->args);
 	return IsA(var, Var) && var->varno == (int) rel->relid && var->varattno == index->indexkeys[0] &&
-		are_numbers(var->vartype, get_element_type(exprType(array))) &&
+		gh_keys_are_numbers(var->vartype, get_element_type(exprType(array))) &&
 		get_op_opfamily_strategy(any->opno, index->opfamily[0]) == BTEqualStrategyNumber &&
 		!contain_var_clause(array) && !contain_subplans(array) && !contain_volatile_functions(array);
 }
@@ -112,9 +110,17 @@ has_columns(const IndexOptInfo *index, const RelOptInfo *rel)
 	return true;
 }
 
+/* Whether a copy of the index may have all that is read of the relation, in the order of its only key column. */
+bool
+gh_keys_has_index(const IndexOptInfo *index, const RelOptInfo *rel, Oid method)
+{
+	return index->relam == method && !index->hypothetical && index->indpred == NIL && index->nkeycolumns == 1 &&
+		!index->reverse_sort[0] && has_columns(index, rel);
+}
+
 /* Of how many columns beside the key values are read. */
-static int
-count_others(const IndexOptInfo *index, const RelOptInfo *rel)
+int
+gh_keys_others(const IndexOptInfo *index, const RelOptInfo *rel)
 {
 	int			count = 0;
 	ListCell   *lc;
@@ -151,46 +157,51 @@ make_child(PlannerInfo *root, IndexOptInfo *index, RestrictInfo *condition)
 									  enable_indexonlyscan, NULL, 1.0, false);
 }
 
-/* By a copy that is right for that share of the blocks. */
-static Cost
-copy_cost(const IndexOptInfo *index, const RelOptInfo *rel, double nkeys, double share)
+/* By a copy that is right for that share of the blocks, until so many rows have come out. */
+Cost
+gh_keys_copy_cost(const IndexOptInfo *index, const RelOptInfo *rel, double nkeys, double rows, double share)
 {
 	return cpu_operator_cost * (GH_FOUND_COST * nkeys +
-								(count_others(index, rel) + 1) * gh_mapped_cost(nkeys, rel->tuples * sizeof(uint64))) +
-		(cpu_tuple_cost + cpu_operator_cost * list_length(rel->baserestrictinfo)) * rel->rows +
+								(gh_keys_others(index, rel) + 1) * gh_mapped_cost(nkeys, rel->tuples * sizeof(uint64))) +
+		(cpu_tuple_cost + cpu_operator_cost * list_length(rel->baserestrictinfo)) * rows +
 		(1 - share) * (rel->pages * seq_page_cost + rel->tuples * (cpu_tuple_cost + cpu_operator_cost));
 }
 
-static void
-add_keys_path(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictInfo *condition, double nkeys, double share)
+/* Of that relation, or join, at its own cost; without the copy its rows are the child's. */
+CustomPath *
+gh_keys_path(RelOptInfo *rel, IndexOptInfo *index, Path *child, Cost startup, Cost total)
 {
 	CustomPath *cpath = makeNode(CustomPath);
-	Path	   *child = make_child(root, index, condition);
 
 	cpath->path.pathtype = T_CustomScan;
 	cpath->path.parent = rel;
 	cpath->path.pathtarget = rel->reltarget;
 	cpath->path.parallel_safe = child->parallel_safe;
 	cpath->path.rows = rel->rows;
-	if (nkeys < 0)
-	{
-		cpath->path.startup_cost = GH_UNKNOWN_SHARE * child->startup_cost;
-		cpath->path.total_cost = GH_UNKNOWN_SHARE * child->total_cost;
-	}
-	else
-	{
-		cpath->path.startup_cost = cpu_operator_cost * GH_FOUND_COST * nkeys / 2;
-		cpath->path.total_cost = cpath->path.startup_cost + copy_cost(index, rel, nkeys, share);
-	}
-	if (gh_force_offload)
-	{
-		cpath->path.startup_cost *= GH_FORCED_SCALE;
-		cpath->path.total_cost *= GH_FORCED_SCALE;
-	}
+	cpath->path.startup_cost = startup * (gh_force_offload ? GH_FORCED_SCALE : 1);
+	cpath->path.total_cost = total * (gh_force_offload ? GH_FORCED_SCALE : 1);
 	gh_copy_disabled_nodes(&cpath->path, child);
 	cpath->custom_paths = list_make1(child);
-	cpath->custom_private = list_make1(condition);
+	cpath->custom_private = list_make1(index);
 	cpath->methods = &keys_path_methods;
+	return cpath;
+}
+
+static void
+add_keys_path(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictInfo *condition, double nkeys, double share)
+{
+	Path	   *child = make_child(root, index, condition);
+	Cost		startup = GH_UNKNOWN_SHARE * child->startup_cost;
+	Cost		total = GH_UNKNOWN_SHARE * child->total_cost;
+	CustomPath *cpath;
+
+	if (nkeys >= 0)
+	{
+		startup = cpu_operator_cost * GH_FOUND_COST * nkeys / 2;
+		total = startup + gh_keys_copy_cost(index, rel, nkeys, rel->rows, share);
+	}
+	cpath = gh_keys_path(rel, index, child, startup, total);
+	cpath->custom_private = lappend(cpath->custom_private, condition);
 	add_path(rel, &cpath->path);
 }
 
@@ -208,8 +219,7 @@ consider_keys(PlannerInfo *root, RelOptInfo *rel)
 		double		nkeys;
 		double		share;
 
-		if (index->relam != method || index->hypothetical || index->indpred != NIL || index->nkeycolumns != 1 ||
-			index->reverse_sort[0] || (condition = find_condition(index, rel)) == NULL || !has_columns(index, rel))
+		if (!gh_keys_has_index(index, rel, method) || (condition = find_condition(index, rel)) == NULL)
 			continue;
 		nkeys = count_keys(lsecond(((ScalarArrayOpExpr *) condition->clause)->args));
 		if (nkeys >= 0 && nkeys < GH_KEYS_MIN && !gh_force_offload)
@@ -220,7 +230,7 @@ consider_keys(PlannerInfo *root, RelOptInfo *rel)
 		/* of a parameter, the copy's blocks are asked for where it is known */
 		share = nkeys < 0 ? gh_index_is_copied(index->indexoid) : gh_index_copied_share(root, rel, index->indexoid);
 		if (share == 0 ||
-			(nkeys >= 0 && !gh_keys_pay(nkeys, rel->tuples, count_others(index, rel), (1 - share) * rel->pages)))
+			(nkeys >= 0 && !gh_keys_pay(nkeys, rel->tuples, gh_keys_others(index, rel), (1 - share) * rel->pages)))
 		{
 			gh_why_copy(root, rel->relids, index->indexoid, gh_index_is_copied(index->indexoid) ? GH_COPY_FEW_FOR_COPY : GH_COPY_IS_NOT_THERE);
 			continue;
@@ -248,18 +258,25 @@ rel_pathlist_hook(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *
 static Plan *
 plan_keys(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses, List *custom_plans)
 {
-	RestrictInfo *condition = linitial(path->custom_private);
-	const IndexPath *child = linitial(path->custom_paths);
+	const IndexOptInfo *index = list_nth(path->custom_private, GH_KEYS_PATH_INDEX);
+	RestrictInfo *condition = list_length(path->custom_private) > GH_KEYS_PATH_CONDITION ?
+		list_nth(path->custom_private, GH_KEYS_PATH_CONDITION) : NULL;
 	CustomScan *cscan = makeNode(CustomScan);
 
 	(void) root;
+	(void) rel;
+	if (condition == NULL)
+		clauses = index->rel->baserestrictinfo;
 	cscan->scan.plan.targetlist = tlist;
 	cscan->scan.plan.qual = extract_actual_clauses(list_delete_ptr(list_copy(clauses), condition), false);
-	cscan->scan.scanrelid = rel->relid;
+	cscan->scan.scanrelid = index->rel->relid;
 	cscan->flags = path->flags;
 	outerPlan(cscan) = linitial(custom_plans);
-	cscan->custom_exprs = list_make1(lsecond(((ScalarArrayOpExpr *) condition->clause)->args));
-	cscan->custom_private = list_make1(list_make1_oid(child->indexinfo->indexoid));
+	if (condition != NULL)
+		cscan->custom_exprs = list_make1(lsecond(((ScalarArrayOpExpr *) condition->clause)->args));
+	else
+		innerPlan(cscan) = lsecond(custom_plans);
+	cscan->custom_private = list_make1(list_make1_oid(index->indexoid));
 	cscan->methods = GetCustomScanMethods(GH_KEYS_NAME, false);
 	return &cscan->scan.plan;
 }

@@ -1,7 +1,7 @@
 /*
  * keys.c
- *		GpuHashKeys at run time: rows with `k = ANY (array)`, looked up in the copy of an index (../store/README, "Copies of
- *		indexes").
+ *		GpuHashKeys at run time: rows with `k = ANY (array)`, or `k IN (SELECT ...)`, looked up in the copy of an index
+ *		(../store/README, "Copies of indexes").
  *
  * The keys are sorted, and each is there once, so that the entries of the copy, which are in the order of their keys, are
  * gone through once, too: from one key's to the next one's by steps that double, and then by halves.  Entries on blocks
@@ -10,8 +10,11 @@
  * copy is asked for its blocks.
  *
  * Where there is no copy, where it has not what is read, or where the keys are few for the blocks that it is not right
- * for, the rows are those of the child, PostgreSQL's scan of the index.  So are they in serializable transactions: that
+ * for, the rows are those of the outer child, PostgreSQL's scan of the index.  So are they in serializable transactions: that
  * locks what it reads of the index and the table, and here all of both had to be locked.
+ *
+ * Of `k IN (SELECT ...)` the outer child is a semi join with the same rows, which reads the keys by itself.  The inner one has the
+ * keys, and is run when there is a copy.  Where they outgrow the memory of a hash table, the join does it.
  */
 #include "postgres.h"
 
@@ -108,14 +111,21 @@ begin_keys(CustomScanState *css, EState *estate, int eflags)
 {
 	GhKeysNode *node = (GhKeysNode *) css;
 	const CustomScan *cscan = (const CustomScan *) css->ss.ps.plan;
-	Expr	   *array = linitial(cscan->custom_exprs);
 
 	gh_service_count_node(GH_USE_SCANS, eflags);
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
 	node->tuple = ExecInitExtraTupleSlot(estate, RelationGetDescr(css->ss.ss_currentRelation),
 										 table_slot_callbacks(css->ss.ss_currentRelation));
-	node->array = ExecInitExpr(array, &css->ss.ps);
-	node->element = get_element_type(exprType((Node *) array));
+	if (innerPlan(cscan) != NULL)
+	{
+		innerPlanState(css) = ExecInitNode(innerPlan(cscan), estate, eflags);
+		node->element = TupleDescAttr(ExecGetResultType(innerPlanState(css)), 0)->atttypid;
+	}
+	else
+	{
+		node->array = ExecInitExpr(linitial(cscan->custom_exprs), &css->ss.ps);
+		node->element = get_element_type(exprType(linitial(cscan->custom_exprs)));
+	}
 	find_columns(node);
 	/* columns that are not read */
 	memset(css->ss.ss_ScanTupleSlot->tts_isnull, true, css->ss.ss_ScanTupleSlot->tts_tupleDescriptor->natts);
@@ -199,22 +209,62 @@ next_tuple(GhKeysNode *node, TupleTableSlot *slot)
 
 /* -------------------------------------------------------------------- rows */
 
-/* Why the copy is not used; NULL: it is, and all is set for that. */
-static const char *
-why_not_copy(GhKeysNode *node)
+static void
+end_run(GhKeysNode *node)
 {
-	const CustomScan *cscan = (const CustomScan *) node->css.ss.ps.plan;
-	Relation	index;
-	const char *why;
+	end_scan(node);
+	gh_shared_copy_close(&node->hold);
+	MemoryContextReset(node->context);
+	node->keys = NULL;
+	node->nkeys = 0;
+}
+
+/* Why the copy is not used, as far as can be told without keys; NULL: it may be. */
+static const char *
+why_not_asked(GhKeysNode *node, Relation index)
+{
+	GhIndexCopy copy = {0};
+	int			place;
 
 	if (!gh_enable_index || !gh_may_read_relation(node->css.ss.ss_currentRelation, node->css.ss.ps.state))
 		return "it is switched off, or the table is not read as such";
 	if (IsolationIsSerializable())
 		return "the transaction is serializable";
-	if (node->nkeys == 0 || (node->nkeys < GH_KEYS_MIN && !gh_force_offload))
-		return GH_COPY_FEW_KEYS;
-	index = index_open(linitial_oid(list_nth(cscan->custom_private, GH_KEYS_INDEX)), AccessShareLock);
-	why = gh_keys_open_copy(node, index);
+	return node->array != NULL || gh_index_copy_look(index, &copy, &place) ? NULL : GH_COPY_IS_NOT_THERE;
+}
+
+/* Reads the keys: why they are not looked up; NULL: they are. */
+static const char *
+read_keys(GhKeysNode *node)
+{
+	MemoryContext saved;
+
+	/* what the inner child allocates outlives this run */
+	if (node->array == NULL)
+		return gh_keys_read_rows(node) ? NULL : "the keys do not fit in memory";
+	saved = MemoryContextSwitchTo(node->context);
+	gh_keys_read_array(node);
+	MemoryContextSwitchTo(saved);
+	return node->nkeys == 0 || (node->nkeys < GH_KEYS_MIN && !gh_force_offload) ? GH_COPY_FEW_KEYS : NULL;
+}
+
+/* Why the copy is not used; NULL: it is, and all is set for that, or there are no keys. */
+static const char *
+why_not_copy(GhKeysNode *node)
+{
+	const CustomScan *cscan = (const CustomScan *) node->css.ss.ps.plan;
+	Relation	index = index_open(linitial_oid(list_nth(cscan->custom_private, GH_KEYS_INDEX)), AccessShareLock);
+	const char *why = why_not_asked(node, index);
+
+	if (why == NULL)
+		why = read_keys(node);
+	if (why == NULL && node->nkeys > 0)
+	{
+		MemoryContext saved = MemoryContextSwitchTo(node->context);
+
+		why = gh_keys_open_copy(node, index);
+		MemoryContextSwitchTo(saved);
+	}
 	index_close(index, NoLock);
 	return why;
 }
@@ -223,27 +273,24 @@ why_not_copy(GhKeysNode *node)
 static void
 start(GhKeysNode *node)
 {
-	MemoryContext saved = MemoryContextSwitchTo(node->context);
-
-	gh_keys_read(node);
 	node->ran = true;
 	node->why_child = why_not_copy(node);
-	if (node->why_child == NULL)
+	if (node->why_child != NULL)
+	{
+		end_run(node);
+		node->phase = KEYS_CHILD;
+	}
+	else if (node->nkeys == 0)
+		node->phase = KEYS_END;
+	else
 	{
 		gh_shared_copy_count_use(node->hold.place);
 		node->looked_up += node->nkeys;
 		node->copy_blocks = node->blocks.right;
 		node->heap_blocks = node->pages.nblocks - node->blocks.right;
+		gh_keys_find_from_first(node);
+		node->phase = KEYS_COPY;
 	}
-	else
-	{
-		end_scan(node);
-		gh_shared_copy_close(&node->hold);
-		MemoryContextReset(node->context);
-	}
-	MemoryContextSwitchTo(saved);
-	gh_keys_find_from_first(node);
-	node->phase = node->why_child == NULL ? KEYS_COPY : KEYS_CHILD;
 }
 
 /* The next row of the child's, whose columns are this node's, and which meets all conditions. */
@@ -274,16 +321,6 @@ begin_heap(GhKeysNode *node)
 	node->pages.has_blocks_arg = &node->blocks;
 	node->pages.ntuples = node->next = 0;
 	node->phase = KEYS_HEAP;
-}
-
-static void
-end_run(GhKeysNode *node)
-{
-	end_scan(node);
-	gh_shared_copy_close(&node->hold);
-	MemoryContextReset(node->context);
-	node->keys = NULL;
-	node->nkeys = 0;
 }
 
 /* Values of the next row, into the slot; false: there are no more. */
@@ -334,7 +371,7 @@ exec_keys(CustomScanState *css)
 
 /* ------------------------------------------------------------ rescans, the end */
 
-/* ReScanCustomScan: the array may be another one. */
+/* ReScanCustomScan: the keys may be others. */
 static void
 rescan_keys(CustomScanState *css)
 {
@@ -346,6 +383,8 @@ rescan_keys(CustomScanState *css)
 	/* else it is run anew when a row is asked for */
 	if (child->chgParam == NULL)
 		ExecReScan(child);
+	if (innerPlanState(css) != NULL && innerPlanState(css)->chgParam == NULL)
+		ExecReScan(innerPlanState(css));
 }
 
 static void
@@ -353,6 +392,7 @@ end_keys(CustomScanState *css)
 {
 	end_run((GhKeysNode *) css);
 	ExecEndNode(outerPlanState(css));
+	ExecEndNode(innerPlanState(css));
 }
 
 /* -------------------------------------------------------------------- EXPLAIN */

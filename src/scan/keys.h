@@ -42,8 +42,8 @@ typedef struct GhKeysNode
 {
 	CustomScanState css;		/* must be first */
 	KeysPhase	phase;
-	ExprState  *array;
-	Oid			element;		/* type of its elements */
+	ExprState  *array;			/* NULL: the keys are rows of the inner child */
+	Oid			element;		/* type of the keys */
 	MemoryContext context;		/* of one run */
 	MemoryContextCallback cleanup;
 
@@ -85,7 +85,8 @@ typedef struct GhKeysNode
 
 /* ---- keys_copy.c: the keys, and the copy ---- */
 
-extern void gh_keys_read(GhKeysNode *node);
+extern void gh_keys_read_array(GhKeysNode *node);
+extern bool gh_keys_read_rows(GhKeysNode *node);
 extern int64 gh_keys_number(Datum value, int width);
 extern bool gh_keys_have(const GhKeysNode *node, int64 value);
 extern const char *gh_keys_open_copy(GhKeysNode *node, Relation index);

@@ -38,7 +38,7 @@ gh_keys_number(Datum value, int width)
 
 /* The array's elements, but for those that are NULL, as numbers; none of an array that is NULL. */
 void
-gh_keys_read(GhKeysNode *node)
+gh_keys_read_array(GhKeysNode *node)
 {
 	bool		null;
 	Datum		value = ExecEvalExprSwitchContext(node->array, node->css.ss.ps.ps_ExprContext, &null);
@@ -68,13 +68,47 @@ gh_keys_read(GhKeysNode *node)
 static void
 arrange_keys(GhKeysNode *node)
 {
-	Size		kept = 1;
+	Size		kept = Min(node->nkeys, 1);
 
 	gh_sort_numbers(node->keys, node->nkeys);
 	for (Size i = 1; i < node->nkeys; i++)
 		if (node->keys[i] != node->keys[kept - 1])
 			node->keys[kept++] = node->keys[i];
 	node->nkeys = kept;
+}
+
+/* Of the inner child, all rows' keys but NULL; false: they pass the memory that a hash table may take. */
+bool
+gh_keys_read_rows(GhKeysNode *node)
+{
+	const Size	most = get_hash_memory_limit() / sizeof(int64);
+	const int	width = get_typlen(node->element);
+	Size		room = Min(GH_KEYS_MIN, most);
+
+	node->keys = MemoryContextAllocHuge(node->context, sizeof(int64) * room);
+	for (;;)
+	{
+		TupleTableSlot *slot = ExecProcNode(innerPlanState(node));
+		bool		null;
+		Datum		value;
+
+		if (TupIsNull(slot))
+			return true;
+		value = slot_getattr(slot, 1, &null);
+		if (null)
+			continue;
+		if (node->nkeys == room)
+		{
+			/* those that come again take no memory, as in a hash table */
+			arrange_keys(node);
+			CHECK_FOR_INTERRUPTS();
+			if (node->nkeys > most / 2)
+				return false;
+			room = Min(Max(room, 2 * node->nkeys), most);
+			node->keys = repalloc_huge(node->keys, sizeof(int64) * room);
+		}
+		node->keys[node->nkeys++] = gh_keys_number(value, width);
+	}
 }
 
 /* Of the keys that are sorted, whether this is one. */
@@ -146,6 +180,20 @@ map_columns(GhKeysNode *node)
 	return true;
 }
 
+/*
+ * Whether the copy is worth reading the blocks that it is not right for.  Where the keys are rows of a plan, that is read, and
+ * the child was planned for many: it may read the whole table for few.
+ */
+static bool
+does_pay(const GhKeysNode *node)
+{
+	const BlockNumber wrong = node->pages.nblocks - node->blocks.right;
+
+	if (node->array == NULL && wrong <= GH_COPY_HEAP_MAX(node->pages.nblocks, 1))
+		return true;
+	return gh_keys_pay(node->nkeys, node->hold.copy->rows, node->nothers, wrong);
+}
+
 /* Opens the copy, where it has all that is read, and asks for its blocks; else why not. */
 const char *
 gh_keys_open_copy(GhKeysNode *node, Relation index)
@@ -154,10 +202,10 @@ gh_keys_open_copy(GhKeysNode *node, Relation index)
 	GhIndexCopy seen = {0};
 	int			place;
 
-	/* to attach it takes longer than to look up few keys */
+	/* to attach it takes longer than to look up few keys of an array */
 	if (!gh_index_copy_look(index, &seen, &place))
 		return GH_COPY_IS_NOT_THERE;
-	if (!gh_keys_pay(node->nkeys, seen.rows, 0, 0))
+	if (node->array != NULL && !gh_keys_pay(node->nkeys, seen.rows, 0, 0))
 		return GH_COPY_FEW_FOR_COPY;
 	if (!gh_shared_copy_open(GH_COPY_OF_INDEX, index, &node->hold))
 		return GH_COPY_IS_NOT_THERE;
@@ -167,8 +215,7 @@ gh_keys_open_copy(GhKeysNode *node, Relation index)
 	gh_keys_begin_scan(node);
 	gh_copy_ask_blocks(index, heap, node->hold.copy, node->pages.nblocks, &node->blocks);
 	(void) gh_copy_make_again(index, &node->blocks);
-	return gh_keys_pay(node->nkeys, node->hold.copy->rows, node->nothers, node->pages.nblocks - node->blocks.right) ?
-		NULL : GH_COPY_FEW_FOR_COPY;
+	return does_pay(node) ? NULL : node->array != NULL ? GH_COPY_FEW_FOR_COPY : GH_COPY_MUCH_CHANGED;
 }
 
 /* The rows come from the first key's on. */

@@ -54,5 +54,6 @@ for rows in ${ROWS:-10 100 1000 10000 100000}; do
 		left|SELECT sum(o.v), sum(i.p) FROM ij_outer o LEFT JOIN ij_inner i ON i.k = o.k
 		semi|SELECT count(*), sum(v) FROM ij_outer o WHERE EXISTS (SELECT FROM ij_inner i WHERE i.k = o.k)
 		anti|SELECT count(*), sum(v) FROM ij_outer o WHERE NOT EXISTS (SELECT FROM ij_inner i WHERE i.k = o.k)
+		keys|SELECT count(*), sum(i.p) FROM ij_inner i WHERE i.k IN (SELECT o.k FROM ij_outer o)
 	QUERIES
 done

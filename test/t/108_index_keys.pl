@@ -1,5 +1,5 @@
-# Rows with k = ANY (array), looked up in the copy of an index (src/scan/keys.c): PostgreSQL's own answer, whatever the array
-# is and whatever of the table the copy is right for; when the copy is taken and when PostgreSQL's scan of the index; under
+# Rows with k = ANY (array) or k IN (SELECT ...), looked up in the copy of an index (src/scan/keys.c): PostgreSQL's own answer, whatever the
+# keys are and whatever of the table the copy is right for; when the copy is taken and when PostgreSQL's plan; under
 # writers and VACUUMs; and with each of the interlocks left out, a wrong answer within seconds.
 #
 #	GPUHASH_SECONDS		of comparisons under writers (5)
@@ -37,10 +37,16 @@ my @taken = (
 	['a', 'k IN (1, 2, 3, 5, 11, 16)'], ['1', 'k IN (1, 2, 3, 5, 11, 16) AND a < 0'], ['t, k', 'k IN (1, 2, 3, 5, 11, 16) AND t IS NULL'], [$ALL, "k = ANY ('{}')"],
 	[$ALL, 'k = ANY (NULL::bigint[])'], ['k', "k = ANY ('{NULL, NULL}')"], ['k', "k = ANY ('{9223372036854775807, -9223372036854775808, 5}')"],
 	[$ALL, 'k = ANY (ARRAY(SELECT generate_series(-400, 30000, 3)))'], ['n, k', 'k = ANY (ARRAY(SELECT i * 7919 % 20011 FROM generate_series(1, 3000) i))'],
-	['a', "k = ANY ('{1, 2, 3, 4}') AND k = ANY ('{3, 4, 5}')"], ['a', "k = ANY ('{1, 2, 3}') AND k > 1"]);
+	['a', "k = ANY ('{1, 2, 3, 4}') AND k = ANY ('{3, 4, 5}')"], ['a', "k = ANY ('{1, 2, 3}') AND k > 1"],
+	[$ALL, 'k IN (SELECT k FROM w)'], ['t', 'k IN (SELECT k + 1 FROM w) AND a % 3 = 0'], ['k, n', 'k IN (SELECT w.l FROM w JOIN w v ON v.k = w.l)'], [$ALL, 'k IN (SELECT k FROM w WHERE k < -1000)'],
+	['1', 'k IN (SELECT k::int2 FROM w UNION ALL SELECT l FROM w)'], ['a', 'k IN (SELECT NULLIF(k, k) FROM w)'], ['a', 'k IN (SELECT max(k) FROM w GROUP BY l % 50)'],
+	['a', 'EXISTS (SELECT FROM w WHERE w.k = s.k)'], ['b, k', 'k IN (WITH x AS MATERIALIZED (SELECT k FROM w WHERE l % 2 = 0) SELECT k FROM x)']);
 my @others = (
 	['k', "k <> ALL ('{1, 2, 3}')"], ['k', "NOT k = ANY ('{1, 2, 3}')"], ['k', "k > ANY ('{19690}')"], ['s', "k = ANY ('{1, 2, 3}')"], ['ctid', "k = ANY ('{1, 2, 3}')"],
 	['k', "k = ANY ('{1, 2, 3}') OR a = 2"], ['k', "k = ANY ('{1, 2, 3}') AND c = 0"], ['c', "k = ANY ('{1, 2, 3}')"], ['k', 'k = ANY (ARRAY[a, 3])'],
+	['k', 'k NOT IN (SELECT k FROM w WHERE k IS NOT NULL)'], ['s', 'k IN (SELECT k FROM w)'], ['ctid', 'k IN (SELECT k FROM w)'], ['c', 'k IN (SELECT k FROM w)'],
+	['k', 'k IN (SELECT k FROM w) AND c = 0'], ['k', '(k, a) IN (SELECT k, l FROM w)'], ['k', 'k IN (SELECT k FROM w WHERE w.l = s.a)'], ['k', 'a IN (SELECT k FROM w)'],
+	['k', 'k IN (SELECT k / 2.0 FROM w)'], ['k', 'k IN (SELECT k + (random() * 0)::int FROM w)'], ['k', 'k IN (SELECT k FROM w) AND random() < 2'],
 	['k', "k = ANY ('{1, 2.5}'::numeric[])"], ['k', "k = ANY (ARRAY[1, (random() * 0)::int + 2])"]);
 
 sub compare_all
@@ -51,7 +57,7 @@ sub compare_all
 		my ($with, $want, $plan) = answers($session, @$one);
 		is($with, $want, "$what: $one->[0] WHERE $one->[1]");
 		like($plan, qr/Custom Scan \(GpuHashKeys\) on s.*Index: s_k/s, '  by the node');
-		next if $one->[1] =~ /\{\}|NULL::|NULL, NULL/;
+		next if $one->[1] =~ /\{\}|NULL::|NULL, NULL|-1000|NULLIF/;
 		like($plan, qr/Keys: \d+\n\s+Blocks From Index: \d+.*never executed/s, '  by the copy') or diag($plan);
 		like($plan, $heap ? qr/Blocks From Heap: [1-9]/ : qr/^(?!.*Blocks From Heap)/s, '  ' . ($heap ? 'and some blocks of the table' : 'alone'));
 	}
@@ -68,6 +74,7 @@ my $FILL = "SELECT i - 300, i, CASE WHEN i % 7 > 0 THEN repeat('x', i % 40) || i
 well($session, "CREATE TABLE s (k bigint, a bigint, t text, n numeric(12, 2), d date, f real, u uuid, b bool, x varchar(10), c int, p char(5), y bytea, i int2, m timestamp, e float8, o name) WITH (fillfactor = 80); INSERT INTO s $FILL;
 	INSERT INTO s SELECT i, -i, 'again' FROM generate_series(1, 20000, 5) i; UPDATE s SET c = 0; INSERT INTO s (k, a) VALUES (NULL, 1);
 	CREATE INDEX s_k ON s USING gpuhash (k) INCLUDE (a, t, n, d, f, u, b, x, p, y, i, m, e, o); VACUUM FULL s; VACUUM ANALYZE s");
+well($session, 'CREATE TABLE w AS SELECT (i * 31) % 1500 - 200 AS k, i AS l FROM generate_series(1, 2000) i; INSERT INTO w SELECT NULL, 5; ANALYZE w');
 unlike((answers($session, @{ $taken[0] }))[2], qr/GpuHashKeys/, 'without a copy it is not planned');
 is(well($session, "SELECT gpuhash_prewarm('s_k') = pg_relation_size('s') / 8192"), 't', 'there is a copy');
 compare_all('a table that does not change', 0);
@@ -154,6 +161,46 @@ my $many = well($session, 'SELECT array_agg(i) FROM generate_series(1, 9000) i')
 my $some = well($session, 'SELECT array_agg(i) FROM generate_series(1, 1000) i');
 like(well($session, "$EXPLAIN SELECT a FROM s WHERE k = ANY ('$many')"), qr/GpuHashKeys.*Keys: 9000/s, 'many constants are looked up in the copy');
 unlike(well($session, "$EXPLAIN SELECT a FROM s WHERE k = ANY ('$some')"), qr/GpuHashKeys/, 'few are not');
+
+# the same of a subquery's keys, of which the join that the node replaces has the rows where it does without
+well($session, 'RESET ALL; SET plan_cache_mode = force_generic_plan; SET max_parallel_workers_per_gather = 0; CREATE TABLE keys AS SELECT i % 9000 AS k FROM generate_series(1, 12000) i; ANALYZE keys');
+my $SUBQUERY = 'SELECT count(*), sum(a) FROM (SELECT a FROM s WHERE k IN (SELECT k FROM keys) OFFSET 0) r';
+well($session, "SET gpuhash.force_offload = on; PREPARE subquery AS $SUBQUERY; EXECUTE subquery; SET gpuhash.force_offload = off; SET gpuhash.enabled = off; PREPARE native AS $SUBQUERY; EXECUTE native; SET gpuhash.enabled = on");
+my $want = well($session, 'EXECUTE native');
+for my $case (
+	['', '', qr/Keys: 9000\n/, 'by the copy'], ['BEGIN ISOLATION LEVEL SERIALIZABLE', 'COMMIT', qr/Without Copy: the transaction is serializable/, 'serializable'],
+	['SET gpuhash.enable_index = off', 'RESET gpuhash.enable_index', qr/Without Copy: it is switched off/, 'switched off'],
+	["SET work_mem = '64kB'; SET hash_mem_multiplier = 1", 'RESET work_mem; RESET hash_mem_multiplier', qr/Without Copy: the keys do not fit in memory/, 'in little memory'],
+	["SET work_mem = '128kB'; SET hash_mem_multiplier = 1.25", 'RESET work_mem; RESET hash_mem_multiplier', qr/Keys: 9000\n/, 'in enough, for each once'],
+	['BEGIN; UPDATE s SET c = 1 WHERE k % 3 = 0', 'ROLLBACK', qr/Without Copy: too many blocks have changed/, 'much changed'])
+{
+	my ($before, $after, $line, $what) = @$case;
+	well($session, $before) if $before ne '';
+	like(well($session, "$EXPLAIN EXECUTE subquery"), $line, "keys of a subquery, $what");
+	is(well($session, 'EXECUTE subquery'), $want, '  PostgreSQL\'s answer');
+	well($session, $after) if $after ne '';
+}
+well($session, 'VACUUM (INDEX_CLEANUP on) s');
+well($session, "SELECT gpuhash_prewarm('s_k')");
+well($session, "DEALLOCATE subquery; SET gpuhash.force_offload = on; PREPARE subquery AS $SUBQUERY; EXECUTE subquery; SET gpuhash.force_offload = off; BEGIN; TRUNCATE keys");
+like(well($session, "$EXPLAIN EXECUTE subquery"), qr/GpuHashAggregate|Aggregate/, 'no keys');
+is(well($session, 'EXECUTE subquery'), '0|', '  no rows');
+well($session, 'ROLLBACK');
+# each run has other keys; rows of a cursor; a policy, whose condition comes first; row marks
+my $EACH = 'SELECT g, (SELECT count(*) || \' \' || sum(a) FROM (SELECT a FROM s WHERE k IN (SELECT w.k FROM w WHERE w.k % 7 = g) OFFSET 0) r) FROM generate_series(0, 7) g';
+well($session, 'SET gpuhash.force_offload = on');
+like(well($session, "$EXPLAIN $EACH"), qr/GpuHashKeys.*loops=8/s, 'run again and again');
+is(well($session, $EACH), well($session, "SET gpuhash.enabled = off; $EACH; SET gpuhash.enabled = on"), '  with keys of another subquery');
+like(well($session, 'BEGIN; EXPLAIN SELECT a FROM s WHERE k IN (SELECT k FROM w); DECLARE c CURSOR FOR SELECT a FROM s WHERE k IN (SELECT k FROM w); FETCH 1 c'), qr/GpuHashKeys.*\d$/s, 'a cursor');
+$rows = well($session, 'SELECT count(*) FROM s WHERE k IN (SELECT k FROM w)');
+well($other, 'DELETE FROM s WHERE k BETWEEN 100 AND 900; VACUUM (INDEX_CLEANUP on) s');
+well($other, "SELECT gpuhash_prewarm('s_k')");
+is(scalar(split /\n/, well($session, 'FETCH ALL c')), $rows - 1, '  has the rows of its snapshot');
+well($session, 'COMMIT');
+unlike(well($session, 'EXPLAIN UPDATE keys SET k = k WHERE k IN (SELECT a FROM s WHERE k IN (SELECT k FROM w))'), qr/GpuHashKeys/, 'not where rows are marked');
+well($session, 'GRANT SELECT ON w TO reader; ALTER TABLE s ENABLE ROW LEVEL SECURITY; CREATE POLICY odd ON s USING (a % 2 = 1); SET ROLE reader');
+unlike(well($session, 'EXPLAIN SELECT a FROM s WHERE k IN (SELECT k FROM w)'), qr/GpuHashKeys/, 'not where a policy is');
+well($session, 'RESET ROLE; ALTER TABLE s DISABLE ROW LEVEL SECURITY; DROP POLICY odd ON s; RESET ALL');
 $other->close;
 
 # ---------------------------------------------------------------------- under writers
@@ -195,7 +242,8 @@ sub compare
 	while (time < $end && !($point ne '' && $wrong > 0))
 	{
 		my $step = 1 + int(rand(4));
-		my ($with, $want, $plan) = answers($one, ($ALL, 'k, a', 'k')[rand(3)], "k = ANY (ARRAY(SELECT generate_series(-300, 20100, $step)))");
+		my $keys = "SELECT generate_series(-300, 20100, $step)";
+		my ($with, $want, $plan) = answers($one, ($ALL, 'k, a', 'k')[rand(3)], rand() < 0.5 ? "k = ANY (ARRAY($keys))" : "k IN ($keys)");
 		$rounds++;
 		$taken++ if $plan =~ /Keys: \d+\n/;
 		well($one, "SELECT gpuhash_prewarm('s_k')") if $rounds % 15 == 0 || $plan !~ /Keys: /;
