@@ -187,7 +187,7 @@ gh_keys_consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *keys, 
 	if (!gh_enable_index || !gh_enable_scan || !gh_service_enabled() || !enable_indexscan || rel->indexlist == NIL ||
 		list_length(clauses) != 1 || !is_plain_table(root, rel) || !has_target(joinrel, rel) ||
 		!bms_is_empty(joinrel->lateral_relids) || keys->cheapest_total_path->param_info != NULL ||
-		gh_joins_are_searched_at_random(root) || gh_index_scan_is_unwanted(root, rel) || contain_volatile_functions((Node *) root->parse))
+		gh_joins_are_searched_at_random(root) || gh_index_scan_is_unwanted(root, rel))
 		return;
 	method = get_index_am_oid("gpuhash", true);
 	foreach(lc, rel->indexlist)
@@ -197,7 +197,8 @@ gh_keys_consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *keys, 
 
 		if (key != NULL && gh_index_is_copied(index->indexoid))
 		{
-			add_path_by_keys(root, joinrel, keys, index, key);
+			if (!contain_volatile_functions((Node *) root->parse))
+				add_path_by_keys(root, joinrel, keys, index, key);
 			return;
 		}
 	}
