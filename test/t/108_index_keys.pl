@@ -197,6 +197,19 @@ well($other, 'DELETE FROM s WHERE k BETWEEN 100 AND 900; VACUUM (INDEX_CLEANUP o
 well($other, "SELECT gpuhash_prewarm('s_k')");
 is(scalar(split /\n/, well($session, 'FETCH ALL c')), $rows - 1, '  has the rows of its snapshot');
 well($session, 'COMMIT');
+# subqueries in the keys' plan, which is there twice; around it; and one that changes the table
+for my $query (
+	'SELECT count(*), sum(a) FROM s WHERE k IN (SELECT k FROM w WHERE (SELECT count(*) FROM keys WHERE keys.k = w.l % 50) > 1)', 'SELECT count(*), sum(a) FROM s WHERE k IN (SELECT k FROM w WHERE l NOT IN (SELECT k FROM keys WHERE k > 1000))',
+	'SELECT count(*), sum(a) FROM s WHERE k IN (SELECT k FROM w WHERE l > (SELECT avg(l) FROM w))', 'SELECT count(*), sum(a) FROM s WHERE k IN (SELECT coalesce(v.l, w.k) FROM w FULL JOIN w v ON v.l = w.k)',
+	'SELECT count(*), sum(r.a) FROM keys LEFT JOIN (SELECT a FROM s WHERE k IN (SELECT k FROM w)) r ON r.a = keys.k', 'SELECT count(*), sum(a) FROM (SELECT a FROM s WHERE k IN (SELECT k FROM w) UNION ALL SELECT a FROM s WHERE k IN (SELECT l FROM w)) r',
+	'SELECT count(*), sum(a) FROM s WHERE k IN (SELECT k FROM w) AND i IN (SELECT l FROM w)', 'WITH d AS (DELETE FROM s WHERE a % 50 = 7 RETURNING k) SELECT count(*), sum(a) FROM s WHERE k IN (SELECT k FROM d)')
+{
+	well($session, 'BEGIN');
+	like(well($session, "EXPLAIN $query"), qr/GpuHashKeys/, "of keys: $query");
+	my $with = well($session, "SAVEPOINT x; $query; ROLLBACK TO x");
+	is($with, well($session, "SET LOCAL gpuhash.enabled = off; SAVEPOINT x; $query; ROLLBACK TO x"), '  PostgreSQL\'s answer');
+	well($session, 'ROLLBACK');
+}
 unlike(well($session, 'EXPLAIN UPDATE keys SET k = k WHERE k IN (SELECT a FROM s WHERE k IN (SELECT k FROM w))'), qr/GpuHashKeys/, 'not where rows are marked');
 well($session, 'GRANT SELECT ON w TO reader; ALTER TABLE s ENABLE ROW LEVEL SECURITY; CREATE POLICY odd ON s USING (a % 2 = 1); SET ROLE reader');
 unlike(well($session, 'EXPLAIN SELECT a FROM s WHERE k IN (SELECT k FROM w)'), qr/GpuHashKeys/, 'not where a policy is');
