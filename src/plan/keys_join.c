@@ -1,11 +1,12 @@
 /*
  * keys_join.c
- *		A GpuHashKeys in place of a semi join: rows with `k IN (SELECT ...)`, whose keys are looked up in the copy of an
- *		index (keys_path.c).
+ *		A GpuHashKeys in place of a semi join: rows with `k IN (SELECT ...)`, whose keys are looked up in the
+ *		copy of an index (keys_path.c).
  *
- * It is considered where PostgreSQL considers to make the subquery's rows unique and to look each up in the table:
- * the node needs no unique keys, for it sorts them.  The keys' plan is its inner child.  The outer one is
- * the cheapest path of the join so far, whose rows it returns without the copy, or where the keys outgrow memory.
+ * It is considered where PostgreSQL considers to make the subquery's rows unique and to look each up in the
+ * table; the node needs no unique keys, for it sorts them.  The keys' plan is its inner child.  The outer one
+ * is the cheapest path of the join so far, whose rows it returns without the copy, or where the keys outgrow
+ * memory.
  * Then the keys' plan may run a second time, so there must be nothing volatile in the query.
  *
  * How many keys come is estimated, as for any join: so it is taken only where it wins clearly.
@@ -32,7 +33,7 @@
 #include "plan/planning.h"
 #include "service/service.h"
 
-/* The keys, as an expression over the rows of their relation; NULL: the only clause does not compare the index's column with such. */
+/* The keys, as an expression over their relation's rows; NULL: the clause compares the column with none. */
 static Expr *
 find_keys(const IndexOptInfo *index, const RelOptInfo *keys, const List *clauses)
 {
@@ -123,7 +124,8 @@ add_path_by_keys(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *keys, Index
 	Cost		startup;
 	Cost		total;
 
-	if (share == 0 || !gh_keys_pay(GH_KEYS_LOOP * keys->rows, rel->tuples, nothers, (1 - share) * rel->pages) ||
+	if (share == 0 ||
+		!gh_keys_pay(GH_KEYS_LOOP * keys->rows, rel->tuples, nothers, (1 - share) * rel->pages) ||
 		keys->rows * sizeof(int64) > get_hash_memory_limit() || (child = cheapest_path(joinrel)) == NULL)
 		return;
 	inner = keys_alone(root, keys, key);
@@ -161,7 +163,7 @@ is_plain_table(PlannerInfo *root, const RelOptInfo *rel)
 	return !rte->inh && rte->tablesample == NULL;
 }
 
-/* Whether all that comes out of the join are columns of the table: a row mark wants one of the keys' rows, too. */
+/* Whether the table's columns are all that comes out of the join: a row mark wants one of the keys' rows, too. */
 static bool
 has_target(const RelOptInfo *joinrel, const RelOptInfo *rel)
 {
@@ -179,14 +181,15 @@ has_target(const RelOptInfo *joinrel, const RelOptInfo *rel)
 
 /* Of a table, the rows of which the keys have a column's value, which is the only clause. */
 void
-gh_keys_consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *keys, RelOptInfo *rel, const List *clauses)
+gh_keys_consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *keys, RelOptInfo *rel,
+					  const List *clauses)
 {
 	Oid			method;
 	ListCell   *lc;
 
-	if (!gh_enable_index || !gh_enable_scan || !gh_service_enabled() || !enable_indexscan || rel->indexlist == NIL ||
-		list_length(clauses) != 1 || !is_plain_table(root, rel) || !has_target(joinrel, rel) ||
-		!bms_is_empty(joinrel->lateral_relids) || keys->cheapest_total_path->param_info != NULL ||
+	if (!gh_enable_index || !gh_enable_scan || !gh_service_enabled() || !enable_indexscan ||
+		rel->indexlist == NIL || list_length(clauses) != 1 || !is_plain_table(root, rel) ||
+		!has_target(joinrel, rel) || !bms_is_empty(joinrel->lateral_relids) || keys->cheapest_total_path->param_info != NULL ||
 		gh_joins_are_searched_at_random(root) || gh_index_scan_is_unwanted(root, rel))
 		return;
 	method = get_index_am_oid("gpuhash", true);
