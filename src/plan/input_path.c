@@ -24,6 +24,7 @@
 #include "plan/input_path.h"
 #include "plan/join_path.h"
 #include "plan/join_plan.h"
+#include "plan/keys_path.h"
 #include "plan/note.h"
 #include "plan/rows_path.h"
 #include "plan/whole.h"
@@ -142,7 +143,7 @@ gh_find_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 
 		if (IsA(path, ProjectionPath))
 			path = ((ProjectionPath *) path)->subpath;
-		path = gh_rows_unwrapped(root, path);
+		path = gh_rows_unwrapped(root, gh_keys_replaced(path));
 		if (gh_scan_below_joins(root, path) == NULL)
 			continue;
 		total = cost_below_node(root, path);

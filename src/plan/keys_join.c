@@ -9,7 +9,9 @@
  * memory.
  * Then the keys' plan may run a second time, so there must be nothing volatile in the query.
  *
- * How many keys come is estimated, as for any join: so it is taken only where it wins clearly.
+ * How many keys come is estimated, as for any join: so it is taken only where it wins clearly.  The join that it
+ * stands for may be gone from the relation's paths then, and is found below it by nodes above (gh_keys_replaced).
+ * Where a device is expected to read the table, that is faster.
  */
 #include "postgres.h"
 
@@ -30,6 +32,7 @@
 #include "plan/index_side.h"
 #include "plan/join_path.h"
 #include "plan/keys_path.h"
+#include "plan/note.h"
 #include "plan/planning.h"
 #include "service/service.h"
 
@@ -101,6 +104,16 @@ cheapest_path(const RelOptInfo *joinrel)
 	return NULL;
 }
 
+/* The join that a GpuHashKeys stands for, which nodes above may do by themselves; any other path as it is. */
+Path *
+gh_keys_replaced(Path *path)
+{
+	const CustomPath *cpath = (const CustomPath *) path;
+
+	return IsA(path, CustomPath) && cpath->methods == &gh_keys_path_methods && IS_JOIN_REL(path->parent) ?
+		linitial(cpath->custom_paths) : path;
+}
+
 /* The keys as rows of one column. */
 static Path *
 keys_alone(PlannerInfo *root, RelOptInfo *keys, Expr *key)
@@ -150,14 +163,14 @@ has_pseudoconstants(const RelOptInfo *rel)
 	return false;
 }
 
-/* Whether it is a table by itself, whose conditions may be evaluated in any order. */
+/* Whether it is a table by itself, for the host, whose conditions may be evaluated in any order. */
 static bool
-is_plain_table(PlannerInfo *root, const RelOptInfo *rel)
+is_plain_table(PlannerInfo *root, RelOptInfo *rel)
 {
 	const RangeTblEntry *rte;
 
 	if (rel->reloptkind != RELOPT_BASEREL || rel->rtekind != RTE_RELATION || root->qual_security_level > 0 ||
-		has_pseudoconstants(rel))
+		has_pseudoconstants(rel) || (gh_note(root, rel)->on_device && !gh_force_offload))
 		return false;
 	rte = planner_rt_fetch(rel->relid, root);
 	return !rte->inh && rte->tablesample == NULL;

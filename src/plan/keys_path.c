@@ -43,7 +43,7 @@ static set_rel_pathlist_hook_type previous_hook = NULL;
 static Plan *plan_keys(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses,
 					   List *custom_plans);
 
-static const CustomPathMethods keys_path_methods = {
+const CustomPathMethods gh_keys_path_methods = {
 	.CustomName = GH_KEYS_NAME,
 	.PlanCustomPath = plan_keys,
 };
@@ -183,7 +183,7 @@ gh_keys_path(RelOptInfo *rel, IndexOptInfo *index, Path *child, Cost startup, Co
 	gh_copy_disabled_nodes(&cpath->path, child);
 	cpath->custom_paths = list_make1(child);
 	cpath->custom_private = list_make1(index);
-	cpath->methods = &keys_path_methods;
+	cpath->methods = &gh_keys_path_methods;
 	return cpath;
 }
 

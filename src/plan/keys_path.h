@@ -12,6 +12,7 @@
 
 #include "postgres.h"
 
+#include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 
 #include "gpuhash.h"
@@ -58,6 +59,8 @@ typedef enum GhKeysPathPrivate
 	GH_KEYS_PATH_CONDITION		/* RestrictInfo of the array; there is none of a semi join */
 } GhKeysPathPrivate;
 
+extern const CustomPathMethods gh_keys_path_methods;
+
 extern void gh_keys_init(void);
 extern bool gh_keys_are_numbers(Oid key, Oid other);
 extern bool gh_keys_has_index(const IndexOptInfo *index, const RelOptInfo *rel, Oid method);
@@ -66,6 +69,8 @@ extern Cost gh_keys_copy_cost(const IndexOptInfo *index, const RelOptInfo *rel, 
 extern CustomPath *gh_keys_path(RelOptInfo *rel, IndexOptInfo *index, Path *child, Cost startup, Cost total);
 
 /* ---- keys_join.c ---- */
+
+extern Path *gh_keys_replaced(Path *path);
 
 extern void gh_keys_consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *keys, RelOptInfo *rel,
 								  const List *clauses);

@@ -33,6 +33,7 @@
 #include "plan/index_side.h"
 #include "plan/join_path.h"
 #include "plan/join_plan.h"
+#include "plan/keys_path.h"
 #include "plan/note.h"
 #include "plan/planning.h"
 #include "plan/rows_path.h"
@@ -490,7 +491,7 @@ chain_of(const Search *search, Path *path)
 	Path	   *straight;
 	Path	   *turned_around;
 
-	path = below_wrapping(path);
+	path = below_wrapping(gh_keys_replaced(below_wrapping(path)));
 	if (is_made_distinct(path))
 		return NULL;
 	if (IS_SIMPLE_REL(path->parent))

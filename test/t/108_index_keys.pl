@@ -199,10 +199,10 @@ is(scalar(split /\n/, well($session, 'FETCH ALL c')), $rows - 1, '  has the rows
 well($session, 'COMMIT');
 # subqueries in the keys' plan, which is there twice; around it; and one that changes the table
 for my $query (
-	'SELECT count(*), sum(a) FROM s WHERE k IN (SELECT k FROM w WHERE (SELECT count(*) FROM keys WHERE keys.k = w.l % 50) > 1)', 'SELECT count(*), sum(a) FROM s WHERE k IN (SELECT k FROM w WHERE l NOT IN (SELECT k FROM keys WHERE k > 1000))',
-	'SELECT count(*), sum(a) FROM s WHERE k IN (SELECT k FROM w WHERE l > (SELECT avg(l) FROM w))', 'SELECT count(*), sum(a) FROM s WHERE k IN (SELECT coalesce(v.l, w.k) FROM w FULL JOIN w v ON v.l = w.k)',
-	'SELECT count(*), sum(r.a) FROM keys LEFT JOIN (SELECT a FROM s WHERE k IN (SELECT k FROM w)) r ON r.a = keys.k', 'SELECT count(*), sum(a) FROM (SELECT a FROM s WHERE k IN (SELECT k FROM w) UNION ALL SELECT a FROM s WHERE k IN (SELECT l FROM w)) r',
-	'SELECT count(*), sum(a) FROM s WHERE k IN (SELECT k FROM w) AND i IN (SELECT l FROM w)', 'WITH d AS (DELETE FROM s WHERE a % 50 = 7 RETURNING k) SELECT count(*), sum(a) FROM s WHERE k IN (SELECT k FROM d)')
+	'SELECT count(*), sum(a) FROM (SELECT a FROM s WHERE k IN (SELECT k FROM w WHERE (SELECT count(*) FROM keys WHERE keys.k = w.l % 50) > 1) OFFSET 0) r', 'SELECT count(*), sum(a) FROM (SELECT a FROM s WHERE k IN (SELECT k FROM w WHERE l NOT IN (SELECT k FROM keys WHERE k > 1000)) OFFSET 0) r',
+	'SELECT count(*), sum(a) FROM (SELECT a FROM s WHERE k IN (SELECT k FROM w WHERE l > (SELECT avg(l) FROM w)) OFFSET 0) r', 'SELECT count(*), sum(a) FROM (SELECT a FROM s WHERE k IN (SELECT coalesce(v.l, w.k) FROM w FULL JOIN w v ON v.l = w.k) OFFSET 0) r',
+	'SELECT count(*), sum(r.a) FROM keys LEFT JOIN (SELECT a FROM s WHERE k IN (SELECT k FROM w)) r ON r.a = keys.k', 'SELECT count(*), sum(a) FROM ((SELECT a FROM s WHERE k IN (SELECT k FROM w) OFFSET 0) UNION ALL (SELECT a FROM s WHERE k IN (SELECT l FROM w) OFFSET 0)) r',
+	'SELECT count(*), sum(a) FROM (SELECT a FROM s WHERE k IN (SELECT k FROM w) AND i IN (SELECT l FROM w) OFFSET 0) r', 'WITH d AS (DELETE FROM s WHERE a % 50 = 7 RETURNING k) SELECT count(*), sum(a) FROM (SELECT a FROM s WHERE k IN (SELECT k FROM d) OFFSET 0) r')
 {
 	well($session, 'BEGIN');
 	like(well($session, "EXPLAIN $query"), qr/GpuHashKeys/, "of keys: $query");
