@@ -579,7 +579,7 @@ why_not_taken(GhJoinInputs *inputs)
 }
 
 /*
- * A join of these two by clauses that the planner has found for them, whatever it costs; NULL: it cannot be
+ * A join of these two, for a chain, by clauses that the planner has found for them, whatever it costs; NULL: it cannot be
  * made.  The outer path says how many processes there are; common_table: of the inner side each of them makes
  * a part.
  */
@@ -597,6 +597,7 @@ gh_join_of(PlannerInfo *root, RelOptInfo *joinrel, JoinType jointype, List *clau
 		.innerrel = innerrel,
 		.jointype = jointype,
 		.extra = &extra,
+		.is_in_chain = true,
 	};
 	GhJoinChoice choice = {
 		.outer = outer,

@@ -35,6 +35,7 @@ typedef struct GhJoinInputs
 	RelOptInfo *innerrel;
 	JoinType	jointype;
 	JoinPathExtraData *extra;
+	bool		is_in_chain;	/* a node above reads the scan that the outer sides end in */
 	bool		may_stay_unread;	/* rows of the join: see ahead.c */
 	List	   *equalities;		/* of both sides, that can be hashed */
 	List	   *hash_clauses;	/* those of them that are the keys; the others are conditions on the pair */

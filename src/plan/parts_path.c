@@ -28,6 +28,7 @@
 #include "plan/input_path.h"
 #include "plan/note.h"
 #include "plan/parts_path.h"
+#include "plan/scan_path.h"
 #include "service/placement.h"
 
 /* ------------------------------------------------------------ which they are */
@@ -259,6 +260,13 @@ gh_is_parts_scan(PlannerInfo *root, const Path *path)
 	return true;
 }
 
+/* Whether all that the query reads of the relation are columns of each table. */
+static bool
+reads_columns(PlannerInfo *root, RelOptInfo *rel)
+{
+	return gh_are_columns(rel->reltarget->exprs) && gh_parts_have(root, rel, rel->reltarget->exprs);
+}
+
 /* The relation's, with all columns that the query reads of it; NULL: it is none.  It is made once. */
 Path *
 gh_parts_whole_scan(PlannerInfo *root, RelOptInfo *rel)
@@ -273,11 +281,35 @@ gh_parts_whole_scan(PlannerInfo *root, RelOptInfo *rel)
 	{
 		note->has_parts_scan = true;
 		saved = MemoryContextSwitchTo(gh_note_context(rel));
-		if (gh_are_columns(rel->reltarget->exprs) && gh_parts_have(root, rel, rel->reltarget->exprs))
+		if (reads_columns(root, rel))
 			note->fragment[0] = gh_parts_scan(root, rel, rel->reltarget->exprs, 0);
 		MemoryContextSwitchTo(saved);
 	}
 	return note->fragment[0];
+}
+
+/*
+ * The same for a chain of joins whose scan a node above reads, the tables one after the other: no Append returns their rows, and it is
+ * not charged for that.  NULL: it is none.
+ */
+Path *
+gh_parts_scan_for_chain(PlannerInfo *root, RelOptInfo *rel, int workers)
+{
+	Path	   *path;
+	ListCell   *lc;
+
+	if (!reads_columns(root, rel))
+		return NULL;
+	path = gh_parts_scan(root, rel, rel->reltarget->exprs, workers);
+	path->total_cost = 0;
+	foreach(lc, ((AppendPath *) path)->subpaths)
+	{
+		Path	   *part = lfirst(lc);
+
+		part->total_cost = gh_rowscan_absorbed(root, part)->total_cost;
+		path->total_cost += part->total_cost;
+	}
+	return path;
 }
 
 /*

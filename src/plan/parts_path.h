@@ -23,6 +23,7 @@ extern Node *gh_parts_translated(PlannerInfo *root, RelOptInfo *rel, RelOptInfo 
 extern bool gh_parts_have(PlannerInfo *root, RelOptInfo *rel, List *columns);
 extern Path *gh_parts_scan(PlannerInfo *root, RelOptInfo *rel, List *columns, int workers);
 extern Path *gh_parts_whole_scan(PlannerInfo *root, RelOptInfo *rel);
+extern Path *gh_parts_scan_for_chain(PlannerInfo *root, RelOptInfo *rel, int workers);
 extern Path *gh_parts_forced(PlannerInfo *root, Path *path);
 extern bool gh_is_parts_scan(PlannerInfo *root, const Path *path);
 

@@ -34,6 +34,7 @@
 #include "plan/join_path.h"
 #include "plan/join_plan.h"
 #include "plan/note.h"
+#include "plan/parts_path.h"
 #include "plan/planning.h"
 #include "plan/rows_path.h"
 #include "plan/scan_path.h"
@@ -292,6 +293,17 @@ sides_pages_cost(PlannerInfo *root, Path *path, Path *outer, Path *inner, bool r
 	return outer_cost + inner_cost;
 }
 
+static Cost
+parts_pages_cost(PlannerInfo *root, const AppendPath *path)
+{
+	Cost		cost = 0;
+	ListCell   *lc;
+
+	foreach(lc, path->subpaths)
+		cost += pages_cost(root, lfirst(lc), false);
+	return cost;
+}
+
 /* real: of what the path really costs (gh_real_cost), not of what it says */
 static Cost
 pages_cost(PlannerInfo *root, Path *path, bool real)
@@ -306,6 +318,8 @@ pages_cost(PlannerInfo *root, Path *path, bool real)
 		return pages_cost(root, linitial(((CustomPath *) path)->custom_paths), real) +
 			(1 - gh_copied_share(root, path)) * pages_cost(root, lsecond(((CustomPath *) path)->custom_paths), real);
 	}
+	if (IsA(path, AppendPath))
+		return parts_pages_cost(root, (AppendPath *) path);
 	if (IsA(path, IndexPath))
 		return index_pages_cost((IndexPath *) path);
 	if (IsA(path, BitmapHeapPath))
@@ -343,6 +357,23 @@ add_doubt(PlannerInfo *root, Path *path, bool is_cached, Cost *more)
 		outer * inner * gh_key_factor(root, join.joinrel, join.outer->parent, join.inner->parent, join.clauses);
 }
 
+/* Rows of a table, or of several that may be read as one. */
+static double
+tuples_of(PlannerInfo *root, RelOptInfo *rel)
+{
+	const GhParts *parts = gh_find_parts(root, rel);
+
+	return parts != NULL ? parts->tuples : rel->tuples;
+}
+
+static double
+pages_of(PlannerInfo *root, RelOptInfo *rel)
+{
+	const GhParts *parts = gh_find_parts(root, rel);
+
+	return parts != NULL ? parts->pages : rel->pages;
+}
+
 /* Whether all tables of the relation are expected to be in memory; *rows: of the largest. */
 static bool
 fits_in_cache(PlannerInfo *root, RelOptInfo *rel, double *rows)
@@ -353,12 +384,12 @@ fits_in_cache(PlannerInfo *root, RelOptInfo *rel, double *rows)
 	*rows = 0;
 	while ((relid = bms_next_member(rel->relids, relid)) >= 0)
 	{
-		const RelOptInfo *table = root->simple_rel_array[relid];
+		RelOptInfo *table = root->simple_rel_array[relid];
 
 		if (table == NULL)
 			continue;
-		pages += table->pages;
-		*rows = Max(*rows, table->tuples);
+		pages += pages_of(root, table);
+		*rows = Max(*rows, tuples_of(root, table));
 	}
 	return pages <= effective_cache_size;
 }
@@ -373,21 +404,24 @@ typedef struct Search
 	bool		is_cached;		/* all tables are expected to be in memory */
 } Search;
 
-/* The scan of a table whose pages a node above reads; NULL: there is none. */
+/* The scan of a table, or of several as one, whose pages a node above reads; NULL: there is none. */
 static Path *
 scan_of(const Search *search, RelOptInfo *rel)
 {
+	const bool	is_table = gh_note(search->root, rel)->is_readable;
 	int			workers = 0;
 
-	if (!gh_note(search->root, rel)->is_readable || !bms_is_empty(rel->lateral_relids))
+	if ((!is_table && gh_find_parts(search->root, rel) == NULL) || !bms_is_empty(rel->lateral_relids))
 		return NULL;
 	if (search->partial)
 	{
 		workers = rel->consider_parallel ?
-			compute_parallel_worker(rel, rel->pages, -1, max_parallel_workers_per_gather) : 0;
+			compute_parallel_worker(rel, pages_of(search->root, rel), -1, max_parallel_workers_per_gather) : 0;
 		if (workers <= 0)
 			return NULL;
 	}
+	if (!is_table)
+		return gh_parts_scan_for_chain(search->root, rel, workers);
 	return gh_rowscan_absorbed(search->root, create_seqscan_path(search->root, rel, NULL, workers));
 }
 
@@ -459,7 +493,8 @@ join_chain(const Search *search, const PlannedJoin *join, Path *outer, Path *inn
 		rel->cheapest_total_path->pathtype != T_SeqScan)
 		best = cheaper(search, best,
 					   join_with(search, join, outer, create_seqscan_path(search->root, rel, NULL, 0), false));
-	if (inner_chain == NULL)
+	/* an inner side returns its rows, and the executor would run the scans of several tables */
+	if (inner_chain == NULL || gh_is_parts_scan(search->root, gh_scan_below_joins(search->root, inner_chain)))
 		return best;
 	return cheaper(search, best, join_with(search, join, outer, inner_chain, search->partial));
 }
@@ -474,7 +509,7 @@ scan_of_inner(const Search *search, const PlannedJoin *join)
 	RelOptInfo *rel = below_wrapping(join->inner)->parent;
 
 	return join->jointype == JOIN_INNER && IS_SIMPLE_REL(rel) && !is_made_distinct(join->inner) &&
-		(rel->tuples > join->outer->parent->rows || gh_may_have_copy(join->outer->parent)) ?
+		(tuples_of(search->root, rel) > join->outer->parent->rows || gh_may_have_copy(join->outer->parent)) ?
 		scan_of(search, rel) : NULL;
 }
 
@@ -507,7 +542,7 @@ chain_of(const Search *search, Path *path)
 		outer = NULL;
 	turned_around = join_chain(search, &join, scan, outer);
 	/* by more rows of the inner side, only for its copy */
-	if (turned_around != NULL && scan->parent->tuples <= join.inner->parent->rows &&
+	if (turned_around != NULL && tuples_of(search->root, scan->parent) <= join.inner->parent->rows &&
 		gh_copied_share(search->root, turned_around) == 0)
 		return straight;
 	return cheaper(search, straight, turned_around);
