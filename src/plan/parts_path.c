@@ -180,6 +180,23 @@ gh_find_parts(PlannerInfo *root, RelOptInfo *rel)
 	return note->parts;
 }
 
+/* Pages, and rows, of a table, or of several that are read as one. */
+double
+gh_pages_read(PlannerInfo *root, RelOptInfo *rel)
+{
+	const GhParts *parts = gh_find_parts(root, rel);
+
+	return parts != NULL ? parts->pages : rel->pages;
+}
+
+double
+gh_tuples_read(PlannerInfo *root, RelOptInfo *rel)
+{
+	const GhParts *parts = gh_find_parts(root, rel);
+
+	return parts != NULL ? parts->tuples : rel->tuples;
+}
+
 /* -------------------------------------------------------------- their columns */
 
 /* Expressions over the relation, over one of its tables: through all that is between. */

@@ -19,6 +19,8 @@ typedef struct GhParts
 } GhParts;
 
 extern const GhParts *gh_find_parts(PlannerInfo *root, RelOptInfo *rel);
+extern double gh_pages_read(PlannerInfo *root, RelOptInfo *rel);
+extern double gh_tuples_read(PlannerInfo *root, RelOptInfo *rel);
 extern Node *gh_parts_translated(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *part, Node *exprs);
 extern bool gh_parts_have(PlannerInfo *root, RelOptInfo *rel, List *columns);
 extern Path *gh_parts_scan(PlannerInfo *root, RelOptInfo *rel, List *columns, int workers);

@@ -357,23 +357,6 @@ add_doubt(PlannerInfo *root, Path *path, bool is_cached, Cost *more)
 		outer * inner * gh_key_factor(root, join.joinrel, join.outer->parent, join.inner->parent, join.clauses);
 }
 
-/* Rows of a table, or of several that may be read as one. */
-static double
-tuples_of(PlannerInfo *root, RelOptInfo *rel)
-{
-	const GhParts *parts = gh_find_parts(root, rel);
-
-	return parts != NULL ? parts->tuples : rel->tuples;
-}
-
-static double
-pages_of(PlannerInfo *root, RelOptInfo *rel)
-{
-	const GhParts *parts = gh_find_parts(root, rel);
-
-	return parts != NULL ? parts->pages : rel->pages;
-}
-
 /* Whether all tables of the relation are expected to be in memory; *rows: of the largest. */
 static bool
 fits_in_cache(PlannerInfo *root, RelOptInfo *rel, double *rows)
@@ -388,8 +371,8 @@ fits_in_cache(PlannerInfo *root, RelOptInfo *rel, double *rows)
 
 		if (table == NULL)
 			continue;
-		pages += pages_of(root, table);
-		*rows = Max(*rows, tuples_of(root, table));
+		pages += gh_pages_read(root, table);
+		*rows = Max(*rows, gh_tuples_read(root, table));
 	}
 	return pages <= effective_cache_size;
 }
@@ -416,7 +399,7 @@ scan_of(const Search *search, RelOptInfo *rel)
 	if (search->partial)
 	{
 		workers = rel->consider_parallel ?
-			compute_parallel_worker(rel, pages_of(search->root, rel), -1, max_parallel_workers_per_gather) : 0;
+			compute_parallel_worker(rel, gh_pages_read(search->root, rel), -1, max_parallel_workers_per_gather) : 0;
 		if (workers <= 0)
 			return NULL;
 	}
@@ -466,6 +449,15 @@ join_with(const Search *search, const PlannedJoin *join, Path *outer, Path *inne
 		(gh_join_fits_in_memory((CustomPath *) path) || gh_copied_share(search->root, path) > 0) ? path : NULL;
 }
 
+/* Whether the chain reads several tables as one: where it returns its rows, as an inner side does, the executor runs their scans. */
+static bool
+reads_parts(const Search *search, Path *chain)
+{
+	Path	   *scan = gh_scan_below_joins(search->root, chain);
+
+	return scan != NULL && gh_is_parts_scan(search->root, scan);
+}
+
 /* The same over the cheapest path of the inner side's relation, or over the chain that it is. */
 static Path *
 join_chain(const Search *search, const PlannedJoin *join, Path *outer, Path *inner_chain)
@@ -493,8 +485,7 @@ join_chain(const Search *search, const PlannedJoin *join, Path *outer, Path *inn
 		rel->cheapest_total_path->pathtype != T_SeqScan)
 		best = cheaper(search, best,
 					   join_with(search, join, outer, create_seqscan_path(search->root, rel, NULL, 0), false));
-	/* an inner side returns its rows, and the executor would run the scans of several tables */
-	if (inner_chain == NULL || gh_is_parts_scan(search->root, gh_scan_below_joins(search->root, inner_chain)))
+	if (inner_chain == NULL || reads_parts(search, inner_chain))
 		return best;
 	return cheaper(search, best, join_with(search, join, outer, inner_chain, search->partial));
 }
@@ -509,7 +500,7 @@ scan_of_inner(const Search *search, const PlannedJoin *join)
 	RelOptInfo *rel = below_wrapping(join->inner)->parent;
 
 	return join->jointype == JOIN_INNER && IS_SIMPLE_REL(rel) && !is_made_distinct(join->inner) &&
-		(tuples_of(search->root, rel) > join->outer->parent->rows || gh_may_have_copy(join->outer->parent)) ?
+		(gh_tuples_read(search->root, rel) > join->outer->parent->rows || gh_may_have_copy(join->outer->parent)) ?
 		scan_of(search, rel) : NULL;
 }
 
@@ -542,7 +533,7 @@ chain_of(const Search *search, Path *path)
 		outer = NULL;
 	turned_around = join_chain(search, &join, scan, outer);
 	/* by more rows of the inner side, only for its copy */
-	if (turned_around != NULL && tuples_of(search->root, scan->parent) <= join.inner->parent->rows &&
+	if (turned_around != NULL && gh_tuples_read(search->root, scan->parent) <= join.inner->parent->rows &&
 		gh_copied_share(search->root, turned_around) == 0)
 		return straight;
 	return cheaper(search, straight, turned_around);
@@ -628,6 +619,14 @@ note_hopeful(const Search *search, RelOptInfo *rel, Path *chain, Balance balance
 		note->hopeful[search->partial] = chain;
 }
 
+/* No chain, and why. */
+static Path *
+costs_more(PlannerInfo *root, RelOptInfo *rel)
+{
+	gh_note(root, rel)->joins_cost_more = true;
+	return NULL;
+}
+
 /*
  * The joins of the relation's cheapest path as a chain over one scan, on the host; or NULL.  partial: of
  * which each of several processes does a part.
@@ -652,7 +651,7 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	weigh_plan(&search, planned, &balance);
 	/* what a join takes to begin with is more */
 	if (balance.work[1] + balance.doubt < gh_setup_cost)
-		return NULL;
+		return costs_more(root, rel);
 	chain = chain_of(&search, planned);
 	if (chain == NULL || gh_scan_below_joins(root, chain) == NULL || gh_device_reads(root, chain))
 		return NULL;
@@ -660,7 +659,7 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	scan = gh_scan_below_joins(root, chain);
 	note_hopeful(&search, rel, chain, balance);
 	if (!pays(&search, scan, gh_columns_share_of(root, scan->parent), balance, &spared))
-		return NULL;
+		return costs_more(root, rel);
 	gh_step(chain)->spared = spared;
 	return chain;
 }
