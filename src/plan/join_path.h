@@ -73,7 +73,11 @@ gh_is_same_hash_join(const GhJoinInputs *inputs, Path *path)
 /* ---- join_path.c ---- */
 
 extern Path *gh_join_of(PlannerInfo *root, RelOptInfo *joinrel, JoinType jointype, List *clauses, Path *outer,
-						Path *inner, bool common_table);
+						Path *inner, bool common_table, bool is_in_chain);
+
+/* ---- join_turned.c ---- */
+
+extern Path *gh_join_turned(const GhJoinInputs *inputs, const JoinPath *join, Cost cost);
 
 /* ---- join_consider.c ---- */
 

@@ -444,7 +444,7 @@ join_with(const Search *search, const PlannedJoin *join, Path *outer, Path *inne
 
 	if (inner == NULL || inner->param_info != NULL)
 		return NULL;
-	path = gh_join_of(search->root, join->joinrel, join->jointype, join->clauses, outer, inner, common_table);
+	path = gh_join_of(search->root, join->joinrel, join->jointype, join->clauses, outer, inner, common_table, true);
 	return path != NULL &&
 		(gh_join_fits_in_memory((CustomPath *) path) || gh_copied_share(search->root, path) > 0) ? path : NULL;
 }
