@@ -617,6 +617,9 @@ gh_join_of(PlannerInfo *root, RelOptInfo *joinrel, JoinType jointype, List *clau
 
 	extra.inner_unique = innerrel_is_unique(root, joinrel->relids, outerrel->relids, innerrel, jointype,
 											clauses, false);
+	/* as PostgreSQL reckons it, with which joins over plain tables are priced that are found while joins are searched */
+	if (is_in_chain && jointype == JOIN_INNER && extra.inner_unique && gh_ends_in_parts(root, outer))
+		share /= Max(innerrel->rows, 1);
 	extra.semifactors.outer_match_frac = jointype == JOIN_ANTI ? 1 - share : share;
 	extra.semifactors.match_count = 1;
 	inputs.may_stay_unread = gh_rows_may_stay_unread(root, joinrel);

@@ -25,6 +25,7 @@
 #include "gpuhash.h"
 #include "fragment/parts.h"
 #include "heap/layout.h"
+#include "plan/chain.h"
 #include "plan/input_path.h"
 #include "plan/note.h"
 #include "plan/parts_path.h"
@@ -282,6 +283,15 @@ static bool
 reads_columns(PlannerInfo *root, RelOptInfo *rel)
 {
 	return gh_are_columns(rel->reltarget->exprs) && gh_parts_have(root, rel, rel->reltarget->exprs);
+}
+
+/* Whether it is such a scan, or joins over one. */
+bool
+gh_ends_in_parts(PlannerInfo *root, Path *path)
+{
+	if (gh_is_join_path(path))
+		path = gh_scan_below_joins(root, path);
+	return path != NULL && gh_is_parts_scan(root, path);
 }
 
 /* The relation's, with all columns that the query reads of it; NULL: it is none.  It is made once. */

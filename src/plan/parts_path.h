@@ -28,5 +28,6 @@ extern Path *gh_parts_whole_scan(PlannerInfo *root, RelOptInfo *rel);
 extern Path *gh_parts_scan_for_chain(PlannerInfo *root, RelOptInfo *rel, int workers);
 extern Path *gh_parts_forced(PlannerInfo *root, Path *path);
 extern bool gh_is_parts_scan(PlannerInfo *root, const Path *path);
+extern bool gh_ends_in_parts(PlannerInfo *root, Path *path);
 
 #endif							/* GPUHASH_PARTS_PATH_H */

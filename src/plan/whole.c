@@ -449,15 +449,6 @@ join_with(const Search *search, const PlannedJoin *join, Path *outer, Path *inne
 		(gh_join_fits_in_memory((CustomPath *) path) || gh_copied_share(search->root, path) > 0) ? path : NULL;
 }
 
-/* Whether the chain reads several tables as one: where it returns its rows, as an inner side does, the executor runs their scans. */
-static bool
-reads_parts(const Search *search, Path *chain)
-{
-	Path	   *scan = gh_scan_below_joins(search->root, chain);
-
-	return scan != NULL && gh_is_parts_scan(search->root, scan);
-}
-
 /* The same over the cheapest path of the inner side's relation, or over the chain that it is. */
 static Path *
 join_chain(const Search *search, const PlannedJoin *join, Path *outer, Path *inner_chain)
@@ -485,7 +476,8 @@ join_chain(const Search *search, const PlannedJoin *join, Path *outer, Path *inn
 		rel->cheapest_total_path->pathtype != T_SeqScan)
 		best = cheaper(search, best,
 					   join_with(search, join, outer, create_seqscan_path(search->root, rel, NULL, 0), false));
-	if (inner_chain == NULL || reads_parts(search, inner_chain))
+	/* an inner side returns its rows: the executor would run the scans of several tables */
+	if (inner_chain == NULL || gh_ends_in_parts(search->root, inner_chain))
 		return best;
 	return cheaper(search, best, join_with(search, join, outer, inner_chain, search->partial));
 }
