@@ -127,6 +127,7 @@ CREATE TABLE pj_3 PARTITION OF pj FOR VALUES FROM (20) TO (30) WITH (autovacuum_
 CREATE TABLE pj_none PARTITION OF pj FOR VALUES FROM (30) TO (40) WITH (autovacuum_enabled = off);
 INSERT INTO pj SELECT i, i * 7919 % 6000, i % 1000, i % 30, (i % 400) / 4.0 FROM generate_series(1, 90000) i;
 CREATE INDEX ON pj (d);
+CREATE INDEX ON pj (id);
 CREATE TABLE pj_dim (id int PRIMARY KEY, z int, s text) WITH (autovacuum_enabled = off);
 INSERT INTO pj_dim SELECT i, i % 4, 's' || i % 3 FROM generate_series(1, 5000) i;
 VACUUM ANALYZE pj, pj_dim;
@@ -146,7 +147,8 @@ INSERT INTO pj_queries (query) VALUES
     ('SELECT count(*), sum(p.d) FROM pj_dim h JOIN pj p ON h.id = p.k JOIN (SELECT z, max(id) AS most FROM pj_dim GROUP BY z) x ON x.z = h.z WHERE p.d < x.most'),
     ('SELECT h.z, sum(u.d) FROM (SELECT k, d FROM pj_1 UNION ALL SELECT k, d FROM pj_3) u JOIN pj_dim h ON h.id = u.k GROUP BY h.z'),
     ('SELECT p.tableoid::regclass, count(*) FROM pj p JOIN pj_dim h ON h.id = p.k GROUP BY 1'),
-    -- few rows, by an index of each partition; none
+    -- few rows, by an index of each partition, in its order; none
+    ('SELECT count(*) FROM pj p JOIN pj_dim h ON h.id = p.id WHERE h.id < 200'),
     ('SELECT h.z, count(*) FROM pj p JOIN pj_dim h ON h.id = p.d WHERE h.id < 3 AND p.m < 20 GROUP BY h.z'),
     ('SELECT h.z, count(*) FROM pj p JOIN pj_dim h ON h.id = p.k WHERE p.m >= 30 GROUP BY h.z');
 -- whether a GpuHashAggregate is there, and whether the answer is PostgreSQL's

@@ -294,12 +294,12 @@ sides_pages_cost(PlannerInfo *root, Path *path, Path *outer, Path *inner, bool r
 }
 
 static Cost
-parts_pages_cost(PlannerInfo *root, const AppendPath *path)
+parts_pages_cost(PlannerInfo *root, const List *parts)
 {
 	Cost		cost = 0;
 	ListCell   *lc;
 
-	foreach(lc, path->subpaths)
+	foreach(lc, parts)
 		cost += pages_cost(root, lfirst(lc), false);
 	return cost;
 }
@@ -319,7 +319,9 @@ pages_cost(PlannerInfo *root, Path *path, bool real)
 			(1 - gh_copied_share(root, path)) * pages_cost(root, lsecond(((CustomPath *) path)->custom_paths), real);
 	}
 	if (IsA(path, AppendPath))
-		return parts_pages_cost(root, (AppendPath *) path);
+		return parts_pages_cost(root, ((AppendPath *) path)->subpaths);
+	if (IsA(path, MergeAppendPath))
+		return parts_pages_cost(root, ((MergeAppendPath *) path)->subpaths);
 	if (IsA(path, IndexPath))
 		return index_pages_cost((IndexPath *) path);
 	if (IsA(path, BitmapHeapPath))
