@@ -119,6 +119,79 @@ SELECT q.position, c.same FROM pa_queries q, LATERAL compare_aggregate(q.query, 
 SET gpuhash.force_offload = on;
 SELECT pa_steps(query) FROM pa_queries WHERE position IN (1, 3, 5, 8) ORDER BY position;
 RESET gpuhash.force_offload;
+-- left to the planner: joins below a grouping, in one process and in several; what PostgreSQL does better stays its own
+CREATE TABLE pj (id int, k int, d int, m int, v numeric(10, 2)) PARTITION BY RANGE (m);
+CREATE TABLE pj_1 PARTITION OF pj FOR VALUES FROM (0) TO (10) WITH (autovacuum_enabled = off);
+CREATE TABLE pj_2 PARTITION OF pj FOR VALUES FROM (10) TO (20) WITH (autovacuum_enabled = off);
+CREATE TABLE pj_3 PARTITION OF pj FOR VALUES FROM (20) TO (30) WITH (autovacuum_enabled = off);
+CREATE TABLE pj_none PARTITION OF pj FOR VALUES FROM (30) TO (40) WITH (autovacuum_enabled = off);
+INSERT INTO pj SELECT i, i * 7919 % 6000, i % 1000, i % 30, (i % 400) / 4.0 FROM generate_series(1, 90000) i;
+CREATE INDEX ON pj (d);
+CREATE INDEX ON pj (id);
+CREATE TABLE pj_dim (id int PRIMARY KEY, z int, s text) WITH (autovacuum_enabled = off);
+INSERT INTO pj_dim SELECT i, i % 4, 's' || i % 3 FROM generate_series(1, 5000) i;
+VACUUM ANALYZE pj, pj_dim;
+EXPLAIN (COSTS OFF) SELECT count(*), sum(p.v) FROM pj p JOIN pj_dim h ON h.id = p.k;
+EXPLAIN (COSTS OFF) SELECT h.z, count(*), sum(p.d) FROM pj p JOIN pj_dim h ON h.id = p.k WHERE p.m < 20 AND p.v < 50 GROUP BY h.z;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM pj p WHERE NOT EXISTS (SELECT FROM pj_dim h WHERE h.id = p.k);
+CREATE TEMP TABLE pj_queries (position serial, query text);
+INSERT INTO pj_queries (query) VALUES
+    ('SELECT count(*), sum(p.v) FROM pj p JOIN pj_dim h ON h.id = p.k'),
+    ('SELECT h.z, count(*), sum(p.d) FROM pj p JOIN pj_dim h ON h.id = p.k WHERE p.m < 20 AND p.v < 50 GROUP BY h.z'),
+    ('SELECT h.z, count(*), sum(p.d) FROM pj p JOIN pj_dim h ON h.id = p.k WHERE p.m < 10 GROUP BY h.z'),
+    ('SELECT h.s, p.m, count(*), sum(p.v) FROM pj p LEFT JOIN pj_dim h ON h.id = p.k AND h.z < 3 GROUP BY h.s, p.m'),
+    ('SELECT count(*) FROM pj p WHERE EXISTS (SELECT FROM pj_dim h WHERE h.id = p.k)'),
+    ('SELECT count(*) FROM pj p WHERE NOT EXISTS (SELECT FROM pj_dim h WHERE h.id = p.k)'),
+    ('SELECT h.z, g.s, count(*), max(p.v) FROM pj p JOIN pj_dim h ON h.id = p.k JOIN pj_dim g ON g.id = p.d GROUP BY h.z, g.s'),
+    ('SELECT count(*), sum(q.d) FROM pj p JOIN pj q ON q.id = p.k WHERE q.d = 3'),
+    ('SELECT count(*), sum(p.d) FROM pj_dim h JOIN pj p ON h.id = p.k JOIN (SELECT z, max(id) AS most FROM pj_dim GROUP BY z) x ON x.z = h.z WHERE p.d < x.most'),
+    ('SELECT h.z, sum(u.d) FROM (SELECT k, d FROM pj_1 UNION ALL SELECT k, d FROM pj_3) u JOIN pj_dim h ON h.id = u.k GROUP BY h.z'),
+    ('SELECT p.tableoid::regclass, count(*) FROM pj p JOIN pj_dim h ON h.id = p.k GROUP BY 1'),
+    -- few rows, by an index of each partition, in its order; none
+    ('SELECT count(*) FROM pj p JOIN pj_dim h ON h.id = p.id WHERE h.id < 200'),
+    ('SELECT h.z, count(*) FROM pj p JOIN pj_dim h ON h.id = p.d WHERE h.id < 3 AND p.m < 20 GROUP BY h.z'),
+    ('SELECT h.z, count(*) FROM pj p JOIN pj_dim h ON h.id = p.k WHERE p.m >= 30 GROUP BY h.z');
+-- whether a GpuHashAggregate is there, and whether the answer is PostgreSQL's
+CREATE FUNCTION pj_check(query text, OUT is_ours boolean, OUT is_right boolean) LANGUAGE plpgsql AS $$
+DECLARE
+    mine text;
+    theirs text;
+    whole text := 'SELECT string_agg(x::text, chr(10) ORDER BY x::text) FROM (' || query || ') x';
+BEGIN
+    is_ours := EXISTS (SELECT FROM lines_of_plan(query, 'GpuHashAggregate', 'COSTS OFF'));
+    EXECUTE whole INTO mine;
+    SET LOCAL gpuhash.enabled = off;
+    EXECUTE whole INTO theirs;
+    SET LOCAL gpuhash.enabled = on;
+    is_right := mine IS NOT DISTINCT FROM theirs;
+END
+$$;
+SELECT q.position, c.* FROM pj_queries q, LATERAL pj_check(q.query) c ORDER BY q.position;
+SET max_parallel_workers_per_gather = 2;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0.001;
+SET min_parallel_table_scan_size = 0;
+EXPLAIN (COSTS OFF) SELECT h.z, count(*), sum(p.d) FROM pj p JOIN pj_dim h ON h.id = p.k GROUP BY h.z;
+SELECT q.position, c.* FROM pj_queries q, LATERAL pj_check(q.query) c ORDER BY q.position;
+SET enable_partitionwise_join = on;
+SET enable_partitionwise_aggregate = on;
+SELECT q.position, c.is_right FROM pj_queries q, LATERAL pj_check(q.query) c WHERE NOT c.is_right ORDER BY q.position;
+RESET enable_partitionwise_join;
+RESET enable_partitionwise_aggregate;
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+RESET min_parallel_table_scan_size;
+SET max_parallel_workers_per_gather = 0;
+-- partitions that a parameter leaves out when the plan begins to run, and within it
+SET plan_cache_mode = force_generic_plan;
+PREPARE pj_prepared (int) AS SELECT h.z, count(*), sum(p.d) FROM pj p JOIN pj_dim h ON h.id = p.k WHERE p.m = $1 GROUP BY h.z ORDER BY h.z;
+EXECUTE pj_prepared (5);
+EXECUTE pj_prepared (35);
+DEALLOCATE pj_prepared;
+RESET plan_cache_mode;
+SELECT c.is_right FROM pj_check('SELECT h.z, count(*) FROM pj p JOIN pj_dim h ON h.id = p.k WHERE p.m = (SELECT min(z) + 3 FROM pj_dim) GROUP BY h.z') c;
+DROP TABLE pj, pj_dim, pj_queries;
+DROP FUNCTION pj_check(text);
 -- a row is only there for who may see it
 CREATE POLICY few ON pa USING (id % 2 = 0);
 ALTER TABLE pa ENABLE ROW LEVEL SECURITY;

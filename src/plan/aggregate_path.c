@@ -159,23 +159,6 @@ make_scan_path(const GhAggregateInputs *inputs, int workers)
 	return path;
 }
 
-/* Pages, and rows, of the table that is read, or of several that are read as one. */
-static double
-pages_read(const GhAggregateInputs *inputs)
-{
-	const GhParts *parts = gh_find_parts(inputs->root, inputs->input_rel);
-
-	return parts != NULL ? parts->pages : inputs->input_rel->pages;
-}
-
-static double
-tuples_read(const GhAggregateInputs *inputs)
-{
-	const GhParts *parts = gh_find_parts(inputs->root, inputs->input_rel);
-
-	return parts != NULL ? parts->tuples : inputs->input_rel->tuples;
-}
-
 /* The part of the input that one of several participants has, or NULL. */
 static Path *
 make_partial_child(const GhAggregateInputs *inputs)
@@ -195,7 +178,7 @@ make_partial_child(const GhAggregateInputs *inputs)
 		return inputs->join == NULL && equal(child->pathtarget->exprs, rel->cheapest_total_path->pathtarget->exprs) ?
 			child : NULL;
 	}
-	workers = compute_parallel_worker(rel, pages_read(inputs), -1, max_parallel_workers_per_gather);
+	workers = compute_parallel_worker(rel, gh_pages_read(inputs->root, rel), -1, max_parallel_workers_per_gather);
 	return workers <= 0 ? NULL : make_scan_path(inputs, workers);
 }
 
@@ -426,7 +409,7 @@ has_few_rows(const GhAggregateInputs *inputs)
 		return gh_has_few_rows(rel->rows) && gh_find_whole(inputs->root, rel, false) == NULL &&
 			gh_find_whole(inputs->root, rel, true) == NULL;
 	return gh_has_few_rows(gh_note(inputs->root, rel)->is_readable || gh_find_parts(inputs->root, rel) != NULL ?
-						   tuples_read(inputs) : rel->rows);
+						   gh_tuples_read(inputs->root, rel) : rel->rows);
 }
 
 /* Why no path is added; NULL: there is one. */
@@ -434,6 +417,7 @@ static const char *
 why_not_taken(GhAggregateInputs *inputs)
 {
 	PlannerInfo *root = inputs->root;
+	bool		has_pages;
 
 	if (!gh_enable_aggregate)
 		return "gpuhash.enable_aggregate is off";
@@ -442,13 +426,16 @@ why_not_taken(GhAggregateInputs *inputs)
 	if (!gh_grouping_collect(root, &inputs->by, &inputs->grouping))
 		return inputs->grouping.why_not != NULL ? why_not_grouped(inputs) :
 			"what comes out is neither key nor aggregate";
-	inputs->pages = reads_pages(inputs) && reading_all_pays(inputs);
+	has_pages = reads_pages(inputs);
+	inputs->pages = has_pages && reading_all_pays(inputs);
 	/* for one group, PostgreSQL is as quick to add a row as this node is to keep it */
 	if (inputs->pages || reads_joins(inputs) ||
 		((gh_force_offload || inputs->grouping.keys != NIL) && reads_rows(inputs)) || reads_groups(inputs))
 		return NULL;
-	return inputs->grouping.why_not != NULL ? why_not_grouped(inputs) :
-		"its rows are not those of a plain table, or of joins with one, and there is no GROUP BY";
+	if (inputs->grouping.why_not != NULL)
+		return why_not_grouped(inputs);
+	return has_pages || gh_note(root, inputs->input_rel)->joins_cost_more ? "it would cost more" :
+		"its rows come one by one from the plan below, and there is no GROUP BY";
 }
 
 /* GhPathsAside */

@@ -153,7 +153,12 @@ gh_find_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 			best_total = total;
 		}
 	}
-	return best != NULL && gh_plan_is_lighter(root, rel, best) ? NULL : best;
+	if (best != NULL && gh_plan_is_lighter(root, rel, best))
+	{
+		gh_note(root, rel)->joins_cost_more = true;
+		return NULL;
+	}
+	return best;
 }
 
 /*

@@ -25,6 +25,7 @@
 #include "plan/join_path.h"
 #include "plan/join_plan.h"
 #include "plan/note.h"
+#include "plan/parts_path.h"
 #include "plan/planning.h"
 #include "plan/rows_path.h"
 #include "plan/scan_path.h"
@@ -250,11 +251,15 @@ gh_real_hash_join_cost(JoinPath *join, Cost *startup, Cost *total)
 	*total -= inner->total_cost - side_total;
 }
 
-/* Whether outer rows come from pages that the join reads, or from another join of ours, and not one by one. */
+/*
+ * Whether outer rows come from pages that the join, or the node above the chain that it is in, reads, or from another join of ours, and not
+ * one by one.
+ */
 static bool
-reads_outer_side(Path *outer)
+reads_outer_side(const GhJoinInputs *inputs, Path *outer)
 {
-	return outer->pathtype == T_SeqScan || gh_is_join_path(outer) || gh_rows_joins(outer) != NULL;
+	return outer->pathtype == T_SeqScan || gh_is_join_path(outer) || gh_rows_joins(outer) != NULL ||
+		(inputs->is_in_chain && gh_is_parts_scan(inputs->root, outer));
 }
 
 /* Pages of rows in temporary files, as PostgreSQL's hash join counts them. */
@@ -300,7 +305,7 @@ gh_cost_join(const GhJoinInputs *inputs, GhJoinChoice *choice)
 	choice->inner_cost = inner_total + gh_build_tuple_cost * inner->rows;
 	startup = outer_startup + choice->inner_cost + gh_setup_cost;
 	run = outer_total - outer_startup + gh_probe_tuple_cost * outer->rows;
-	if (!reads_outer_side(outer))
+	if (!reads_outer_side(inputs, outer))
 		run += GH_COPIED_ROW_COST * cpu_tuple_cost * outer->rows;
 	if (inputs->keys_are_exact)
 		/* the look-up's own price covers them once */

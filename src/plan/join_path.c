@@ -402,12 +402,19 @@ join_in_place(GhJoinInputs *inputs, Path *path)
 		return NULL;
 	share_inner(inputs, sides[0], &choice);
 	gh_real_hash_join_cost(join, &costs[0], &costs[1]);
+	result = gh_join_turned(inputs, join, choice.total_cost);
+	if (result != NULL)
+	{
+		choice.startup_cost = gh_step(result)->startup_cost;
+		choice.total_cost = gh_step(result)->total_cost;
+	}
 	less = gh_costs_less(inputs->root, path->rows, choice.startup_cost, choice.total_cost, costs[0],
 						 costs[1]);
-	if (!less && !rows_may_compete(inputs, &choice, true))
+	if (!less && (result != NULL || !rows_may_compete(inputs, &choice, true)))
 		return NULL;
 	param_info = gh_join_param_info(param_info, choice.outer, choice.inner, choice.clauses);
-	result = (Path *) make_join_path(inputs, &choice, param_info);
+	if (result == NULL)
+		result = (Path *) make_join_path(inputs, &choice, param_info);
 	rows = gh_rows_of_join(inputs->root, result, path, costs);
 	if (rows == NULL && !less)
 		return NULL;
@@ -582,11 +589,11 @@ why_not_taken(GhJoinInputs *inputs)
 /*
  * A join of these two by clauses that the planner has found for them, whatever it costs; NULL: it cannot be
  * made.  The outer path says how many processes there are; common_table: of the inner side each of them makes
- * a part.
+ * a part; is_in_chain: GhJoinInputs.
  */
 Path *
 gh_join_of(PlannerInfo *root, RelOptInfo *joinrel, JoinType jointype, List *clauses, Path *outer, Path *inner,
-		   bool common_table)
+		   bool common_table, bool is_in_chain)
 {
 	RelOptInfo *outerrel = outer->parent;
 	RelOptInfo *innerrel = inner->parent;
@@ -598,6 +605,7 @@ gh_join_of(PlannerInfo *root, RelOptInfo *joinrel, JoinType jointype, List *clau
 		.innerrel = innerrel,
 		.jointype = jointype,
 		.extra = &extra,
+		.is_in_chain = is_in_chain,
 	};
 	GhJoinChoice choice = {
 		.outer = outer,
@@ -610,6 +618,9 @@ gh_join_of(PlannerInfo *root, RelOptInfo *joinrel, JoinType jointype, List *clau
 
 	extra.inner_unique = innerrel_is_unique(root, joinrel->relids, outerrel->relids, innerrel, jointype,
 											clauses, false);
+	/* as PostgreSQL reckons it, with which joins over plain tables are priced that are found while joins are searched */
+	if (is_in_chain && jointype == JOIN_INNER && extra.inner_unique && gh_ends_in_parts(root, outer))
+		share /= Max(innerrel->rows, 1);
 	extra.semifactors.outer_match_frac = jointype == JOIN_ANTI ? 1 - share : share;
 	extra.semifactors.match_count = 1;
 	inputs.may_stay_unread = gh_rows_may_stay_unread(root, joinrel);

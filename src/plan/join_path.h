@@ -35,6 +35,7 @@ typedef struct GhJoinInputs
 	RelOptInfo *innerrel;
 	JoinType	jointype;
 	JoinPathExtraData *extra;
+	bool		is_in_chain;	/* a node above reads the scan that the outer sides end in */
 	bool		may_stay_unread;	/* rows of the join: see ahead.c */
 	List	   *equalities;		/* of both sides, that can be hashed */
 	List	   *hash_clauses;	/* those of them that are the keys; the others are conditions on the pair */
@@ -72,7 +73,11 @@ gh_is_same_hash_join(const GhJoinInputs *inputs, Path *path)
 /* ---- join_path.c ---- */
 
 extern Path *gh_join_of(PlannerInfo *root, RelOptInfo *joinrel, JoinType jointype, List *clauses, Path *outer,
-						Path *inner, bool common_table);
+						Path *inner, bool common_table, bool is_in_chain);
+
+/* ---- join_turned.c ---- */
+
+extern Path *gh_join_turned(const GhJoinInputs *inputs, const JoinPath *join, Cost cost);
 
 /* ---- join_consider.c ---- */
 

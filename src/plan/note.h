@@ -100,6 +100,7 @@ typedef struct GhNote
 	/* gh_find_whole: joins below a grouping, or NULL; [1]: of several processes */
 	bool		has_whole[2];
 	Path	   *whole[2];
+	bool		joins_cost_more;	/* there could be some, which would do more than the planner's do */
 
 	/* gh_whole_joins: likewise, the chain if its scan's columns were in memory, which lack, and what it would then be spared; or NULL */
 	Path	   *hopeful[2];

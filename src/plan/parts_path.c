@@ -25,9 +25,11 @@
 #include "gpuhash.h"
 #include "fragment/parts.h"
 #include "heap/layout.h"
+#include "plan/chain.h"
 #include "plan/input_path.h"
 #include "plan/note.h"
 #include "plan/parts_path.h"
+#include "plan/scan_path.h"
 #include "service/placement.h"
 
 /* ------------------------------------------------------------ which they are */
@@ -179,6 +181,23 @@ gh_find_parts(PlannerInfo *root, RelOptInfo *rel)
 	return note->parts;
 }
 
+/* Pages, and rows, of a table, or of several that are read as one. */
+double
+gh_pages_read(PlannerInfo *root, RelOptInfo *rel)
+{
+	const GhParts *parts = gh_find_parts(root, rel);
+
+	return parts != NULL ? parts->pages : rel->pages;
+}
+
+double
+gh_tuples_read(PlannerInfo *root, RelOptInfo *rel)
+{
+	const GhParts *parts = gh_find_parts(root, rel);
+
+	return parts != NULL ? parts->tuples : rel->tuples;
+}
+
 /* -------------------------------------------------------------- their columns */
 
 /* Expressions over the relation, over one of its tables: through all that is between. */
@@ -259,6 +278,22 @@ gh_is_parts_scan(PlannerInfo *root, const Path *path)
 	return true;
 }
 
+/* Whether all that the query reads of the relation are columns of each table. */
+static bool
+reads_columns(PlannerInfo *root, RelOptInfo *rel)
+{
+	return gh_are_columns(rel->reltarget->exprs) && gh_parts_have(root, rel, rel->reltarget->exprs);
+}
+
+/* Whether it is such a scan, or joins over one. */
+bool
+gh_ends_in_parts(PlannerInfo *root, Path *path)
+{
+	if (gh_is_join_path(path))
+		path = gh_scan_below_joins(root, path);
+	return path != NULL && gh_is_parts_scan(root, path);
+}
+
 /* The relation's, with all columns that the query reads of it; NULL: it is none.  It is made once. */
 Path *
 gh_parts_whole_scan(PlannerInfo *root, RelOptInfo *rel)
@@ -273,11 +308,35 @@ gh_parts_whole_scan(PlannerInfo *root, RelOptInfo *rel)
 	{
 		note->has_parts_scan = true;
 		saved = MemoryContextSwitchTo(gh_note_context(rel));
-		if (gh_are_columns(rel->reltarget->exprs) && gh_parts_have(root, rel, rel->reltarget->exprs))
+		if (reads_columns(root, rel))
 			note->fragment[0] = gh_parts_scan(root, rel, rel->reltarget->exprs, 0);
 		MemoryContextSwitchTo(saved);
 	}
 	return note->fragment[0];
+}
+
+/*
+ * The same for a chain of joins whose scan a node above reads, the tables one after the other: no Append returns their rows, and it is
+ * not charged for that.  NULL: it is none.
+ */
+Path *
+gh_parts_scan_for_chain(PlannerInfo *root, RelOptInfo *rel, int workers)
+{
+	Path	   *path;
+	ListCell   *lc;
+
+	if (!reads_columns(root, rel))
+		return NULL;
+	path = gh_parts_scan(root, rel, rel->reltarget->exprs, workers);
+	path->total_cost = 0;
+	foreach(lc, ((AppendPath *) path)->subpaths)
+	{
+		Path	   *part = lfirst(lc);
+
+		part->total_cost = gh_rowscan_absorbed(root, part)->total_cost;
+		path->total_cost += part->total_cost;
+	}
+	return path;
 }
 
 /*

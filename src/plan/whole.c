@@ -35,6 +35,7 @@
 #include "plan/join_plan.h"
 #include "plan/keys_path.h"
 #include "plan/note.h"
+#include "plan/parts_path.h"
 #include "plan/planning.h"
 #include "plan/rows_path.h"
 #include "plan/scan_path.h"
@@ -293,6 +294,17 @@ sides_pages_cost(PlannerInfo *root, Path *path, Path *outer, Path *inner, bool r
 	return outer_cost + inner_cost;
 }
 
+static Cost
+parts_pages_cost(PlannerInfo *root, const List *parts)
+{
+	Cost		cost = 0;
+	ListCell   *lc;
+
+	foreach(lc, parts)
+		cost += pages_cost(root, lfirst(lc), false);
+	return cost;
+}
+
 /* real: of what the path really costs (gh_real_cost), not of what it says */
 static Cost
 pages_cost(PlannerInfo *root, Path *path, bool real)
@@ -307,6 +319,10 @@ pages_cost(PlannerInfo *root, Path *path, bool real)
 		return pages_cost(root, linitial(((CustomPath *) path)->custom_paths), real) +
 			(1 - gh_copied_share(root, path)) * pages_cost(root, lsecond(((CustomPath *) path)->custom_paths), real);
 	}
+	if (IsA(path, AppendPath))
+		return parts_pages_cost(root, ((AppendPath *) path)->subpaths);
+	if (IsA(path, MergeAppendPath))
+		return parts_pages_cost(root, ((MergeAppendPath *) path)->subpaths);
 	if (IsA(path, IndexPath))
 		return index_pages_cost((IndexPath *) path);
 	if (IsA(path, BitmapHeapPath))
@@ -354,12 +370,12 @@ fits_in_cache(PlannerInfo *root, RelOptInfo *rel, double *rows)
 	*rows = 0;
 	while ((relid = bms_next_member(rel->relids, relid)) >= 0)
 	{
-		const RelOptInfo *table = root->simple_rel_array[relid];
+		RelOptInfo *table = root->simple_rel_array[relid];
 
 		if (table == NULL)
 			continue;
-		pages += table->pages;
-		*rows = Max(*rows, table->tuples);
+		pages += gh_pages_read(root, table);
+		*rows = Max(*rows, gh_tuples_read(root, table));
 	}
 	return pages <= effective_cache_size;
 }
@@ -374,22 +390,25 @@ typedef struct Search
 	bool		is_cached;		/* all tables are expected to be in memory */
 } Search;
 
-/* The scan of a table whose pages a node above reads; NULL: there is none. */
+/* The scan of a table, or of several as one, whose pages a node above reads; NULL: there is none. */
 static Path *
 scan_of(const Search *search, RelOptInfo *rel)
 {
+	const bool	is_table = gh_note(search->root, rel)->is_readable;
 	int			workers = 0;
 
-	if (!gh_note(search->root, rel)->is_readable || !bms_is_empty(rel->lateral_relids) ||
+	if ((!is_table && gh_find_parts(search->root, rel) == NULL) || !bms_is_empty(rel->lateral_relids) ||
 		gh_follows_outer_row(search->root, rel->cheapest_total_path))
 		return NULL;
 	if (search->partial)
 	{
 		workers = rel->consider_parallel ?
-			compute_parallel_worker(rel, rel->pages, -1, max_parallel_workers_per_gather) : 0;
+			compute_parallel_worker(rel, gh_pages_read(search->root, rel), -1, max_parallel_workers_per_gather) : 0;
 		if (workers <= 0)
 			return NULL;
 	}
+	if (!is_table)
+		return gh_parts_scan_for_chain(search->root, rel, workers);
 	return gh_rowscan_absorbed(search->root, create_seqscan_path(search->root, rel, NULL, workers));
 }
 
@@ -429,7 +448,7 @@ join_with(const Search *search, const PlannedJoin *join, Path *outer, Path *inne
 
 	if (inner == NULL || inner->param_info != NULL)
 		return NULL;
-	path = gh_join_of(search->root, join->joinrel, join->jointype, join->clauses, outer, inner, common_table);
+	path = gh_join_of(search->root, join->joinrel, join->jointype, join->clauses, outer, inner, common_table, true);
 	return path != NULL &&
 		(gh_join_fits_in_memory((CustomPath *) path) || gh_copied_share(search->root, path) > 0) ? path : NULL;
 }
@@ -461,7 +480,8 @@ join_chain(const Search *search, const PlannedJoin *join, Path *outer, Path *inn
 		rel->cheapest_total_path->pathtype != T_SeqScan)
 		best = cheaper(search, best,
 					   join_with(search, join, outer, create_seqscan_path(search->root, rel, NULL, 0), false));
-	if (inner_chain == NULL)
+	/* an inner side returns its rows: the executor would run the scans of several tables */
+	if (inner_chain == NULL || gh_ends_in_parts(search->root, inner_chain))
 		return best;
 	return cheaper(search, best, join_with(search, join, outer, inner_chain, search->partial));
 }
@@ -476,7 +496,7 @@ scan_of_inner(const Search *search, const PlannedJoin *join)
 	RelOptInfo *rel = below_wrapping(join->inner)->parent;
 
 	return join->jointype == JOIN_INNER && IS_SIMPLE_REL(rel) && !is_made_distinct(join->inner) &&
-		(rel->tuples > join->outer->parent->rows || gh_may_have_copy(join->outer->parent)) ?
+		(gh_tuples_read(search->root, rel) > join->outer->parent->rows || gh_may_have_copy(join->outer->parent)) ?
 		scan_of(search, rel) : NULL;
 }
 
@@ -509,7 +529,7 @@ chain_of(const Search *search, Path *path)
 		outer = NULL;
 	turned_around = join_chain(search, &join, scan, outer);
 	/* by more rows of the inner side, only for its copy */
-	if (turned_around != NULL && scan->parent->tuples <= join.inner->parent->rows &&
+	if (turned_around != NULL && gh_tuples_read(search->root, scan->parent) <= join.inner->parent->rows &&
 		gh_copied_share(search->root, turned_around) == 0)
 		return straight;
 	return cheaper(search, straight, turned_around);
@@ -595,6 +615,14 @@ note_hopeful(const Search *search, RelOptInfo *rel, Path *chain, Balance balance
 		note->hopeful[search->partial] = chain;
 }
 
+/* No chain, and why. */
+static Path *
+costs_more(PlannerInfo *root, RelOptInfo *rel)
+{
+	gh_note(root, rel)->joins_cost_more = true;
+	return NULL;
+}
+
 /*
  * The joins of the relation's cheapest path as a chain over one scan, on the host; or NULL.  partial: of
  * which each of several processes does a part.
@@ -619,7 +647,7 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	weigh_plan(&search, planned, &balance);
 	/* what a join takes to begin with is more */
 	if (balance.work[1] + balance.doubt < gh_setup_cost)
-		return NULL;
+		return costs_more(root, rel);
 	chain = chain_of(&search, planned);
 	if (chain == NULL || gh_scan_below_joins(root, chain) == NULL || gh_device_reads(root, chain))
 		return NULL;
@@ -627,7 +655,7 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	scan = gh_scan_below_joins(root, chain);
 	note_hopeful(&search, rel, chain, balance);
 	if (!pays(&search, scan, gh_columns_share_of(root, scan->parent), balance, &spared))
-		return NULL;
+		return costs_more(root, rel);
 	gh_step(chain)->spared = spared;
 	return chain;
 }
