@@ -432,6 +432,6 @@ gh_groups_context(GhGroups *groups)
 GhSqlValue
 gh_groups_key(const GhGroups *groups, uint32 group, int key)
 {
-	return groups->packed ? gh_unpack_key(groups, group, key) :
+	return groups->packed ? gh_unpack_key(groups, groups->codes[group], groups->nulls[group], key) :
 		groups->values[(Size) group * groups->nkeys + key];
 }

@@ -17,6 +17,9 @@
 /* Most keys of a packed code: a byte tells which of them are NULL. */
 #define GH_PACKED_KEYS_MAX 8
 
+/* Most aggregates beside such: a record has a byte for NULLs beside a bit for each. */
+#define GH_PACKED_AGGREGATES_MAX 56
+
 /* Where a key is in a packed code. */
 typedef struct GhPacking
 {
@@ -70,7 +73,7 @@ struct GhGroups
 
 extern bool gh_choose_packing(GhGroups *groups);
 extern uint64 gh_hash_key(const GhValueType *type, const GhSqlValue *key, uint64 hash);
-extern GhSqlValue gh_unpack_key(const GhGroups *groups, uint32 group, int key);
+extern GhSqlValue gh_unpack_key(const GhGroups *groups, uint64 code, uint8 nulls, int key);
 extern void gh_lookup_values(GhGroups *groups);
 extern bool gh_group_has_keys(const GhGroups *groups, Size group, uint32 row);
 
