@@ -28,7 +28,10 @@
 #include "aggregate/groups.h"
 #include "hash.h"
 
-#define GH_GROUPS_FIRST 16		/* what there is room for at first */
+/* What there is room for at first: so many, or half of those that were there before a reset, if they are not more than this. */
+#define GH_GROUPS_FIRST 16
+#define GH_GROUPS_AGAIN_MAX 16384
+
 #define GH_GROUPS_MAX (UINT32_C(1) << 31)
 
 /* Slots of the table, of each group that there is room for. */
@@ -88,6 +91,17 @@ make_table(GhGroups *groups)
 	}
 }
 
+/* A power of two.  It is less than there was room for before, which was not too much, or just so. */
+static uint32
+first_room(const GhGroups *groups)
+{
+	uint32		room = GH_GROUPS_FIRST;
+
+	while (room < GH_GROUPS_AGAIN_MAX && room < groups->before / 2)
+		room *= 2;
+	return room;
+}
+
 static void
 make_room(GhGroups *groups)
 {
@@ -97,7 +111,7 @@ make_room(GhGroups *groups)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("more than %u groups in one hash aggregation", GH_GROUPS_MAX)));
-	groups->capacity = groups->capacity == 0 ? GH_GROUPS_FIRST : groups->capacity * 2;
+	groups->capacity = groups->capacity == 0 ? first_room(groups) : groups->capacity * 2;
 	groups->codes = grow_array(groups, groups->codes, sizeof(uint64));
 	groups->next = grow_array(groups, groups->next, sizeof(uint32));
 	if (groups->nkeys > 0)
@@ -366,6 +380,8 @@ gh_groups_destroy(GhGroups *groups)
 void
 gh_groups_reset(GhGroups *groups)
 {
+	if (groups->count > 0)
+		groups->before = groups->count;
 	MemoryContextReset(groups->context);
 	begin(groups);
 }

@@ -57,6 +57,7 @@ struct GhGroups
 
 	uint32		count;
 	uint32		capacity;		/* of the arrays by group */
+	uint32		before;			/* how many there were before they were forgotten; 0: none */
 	uint64	   *codes;
 	uint32	   *next;			/* group + 1 of the next one with the same code, or 0 */
 	uint8	   *nulls;			/* packed */
