@@ -7,6 +7,7 @@
 
 #include "nodes/pathnodes.h"
 #include "optimizer/appendinfo.h"
+#include "optimizer/cost.h"
 #include "optimizer/geqo.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
@@ -537,5 +538,28 @@ typedef CompareType gh_ordering;
 typedef int16 gh_ordering;
 #define GH_ORDERING_LESS BTLessStrategyNumber
 #endif
+
+/*
+ * What PostgreSQL counts for the sort of the rows that go into an aggregate with DISTINCT; 0 where it counts nothing: 15
+ * has no other sort for these than within the aggregate, nor have others where it is switched off.
+ */
+static inline Cost
+gh_counted_distinct_sort(PlannerInfo *root, double rows, int width)
+{
+#if PG_VERSION_NUM >= 160000
+	Path		sort = {0};
+
+	if (!enable_presorted_aggregate || !enable_sort)
+		return 0.0;
+#if PG_VERSION_NUM >= 180000
+	cost_sort(&sort, root, NIL, 0, 0.0, rows, width, 0.0, work_mem, -1.0);
+#else
+	cost_sort(&sort, root, NIL, 0.0, rows, width, 0.0, work_mem, -1.0);
+#endif
+	return sort.total_cost;
+#else
+	return 0.0;
+#endif
+}
 
 #endif							/* GPUHASH_COMPAT_PLAN_H */

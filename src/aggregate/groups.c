@@ -2,53 +2,49 @@
  * groups.c
  *		The groups of one process: from the keys of a row to the number of its group.
  *
- * A hash table of the CPU engine leads from a code, 64 bits that stand for a group's keys, to a
- * group; groups of one code are chained.  Where all keys are integers or truth values and fit
+ * A hash table leads from a code, 64 bits that stand for a group's keys, to a group; groups of one
+ * code are chained.  Where all keys are integers or truth values and fit
  * in 64 bits together, the code is made of the keys themselves ("packed"), and a group has
  * beside it one byte that tells which keys are NULL.  Otherwise the code is a hash value, and a
  * group has its keys in full, which are compared whatever the code says.
  *
  * Rows are looked up some hundred at a time:
- *	1. The codes of all rows.
- *	2. The first group of each code: out of a small cache, which answers nearly all rows where
- *	   there are few groups, or by one request to the engine for the other rows.
- *	3. Row by row, the chain is searched, and a group is made where the keys are new.  The codes
- *	   that are new are kept in a table of this call alone until they go to the engine, in one request.
+ *	1. The codes of all rows, and where each belongs in the table, which is fetched into cache.
+ *	2. Row by row, the first group of the code, then the chain; a group is made where the keys are new.
  *
- * All that grows with the groups lies in one memory context, the engine's table included,
- * so that its size is the memory held.
+ * The table is of numbers of groups, with linear probing and at most half full.  It grows with the arrays that have a
+ * group's code and the rest.  Its hash has a seed that nobody knows: codes that collide cannot be chosen.
+ *
+ * All that grows with the groups lies in one memory context, the table included, so that its size is the
+ * memory held.
  */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
+#include "common/pg_prng.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "aggregate/groups.h"
-#include "service/placement.h"
+#include "hash.h"
 
-/* The cache is of use while there are not many more groups than it has slots. */
-#define GH_CACHED_GROUPS (2 * GH_CACHE_SLOTS)
+/* What there is room for at first: so many, or half of those that were there before a reset, if they are not more than this. */
+#define GH_GROUPS_FIRST 16
+#define GH_GROUPS_AGAIN_MAX 16384
 
-#define GH_GROUPS_FIRST 16		/* what there is room for at first */
 #define GH_GROUPS_MAX (UINT32_C(1) << 31)
+
+/* Slots of the table, of each group that there is room for. */
+#define GH_GROUP_SLOTS 2
+
+/* More slots than these are not all in the nearest cache. */
+#define GH_NEAR_SLOTS 4096
 
 /* Memory for texts is taken in pieces, each twice as large as the last. */
 #define GH_PIECE_MIN ((Size) 512)
 #define GH_PIECE_MAX ((Size) 256 * 1024)
 
 /* ------------------------------------------------------------------- memory */
-
-/* The engine's handle is not in the context. */
-static void
-release_table(void *arg)
-{
-	GhGroups   *groups = arg;
-
-	if (groups->table != NULL)
-		groups->table->engine->table_destroy(groups->table);
-	groups->table = NULL;
-}
 
 static void *
 grow_array(GhGroups *groups, void *array, Size element)
@@ -57,6 +53,53 @@ grow_array(GhGroups *groups, void *array, Size element)
 
 	return array == NULL ? MemoryContextAllocHuge(groups->context, size) :
 		repalloc_huge(array, size);
+}
+
+/* Where the first group of a code is, or belongs. */
+static inline uint32 *
+find_slot(GhGroups *groups, uint64 code, uint64 at)
+{
+	while (groups->slots[at] != 0 && groups->codes[groups->slots[at] - 1] != code)
+		at = (at + 1) & groups->mask;
+	return &groups->slots[at];
+}
+
+static inline uint64
+first_slot(const GhGroups *groups, uint64 code)
+{
+	return gh_mix64(code ^ groups->seed) & groups->mask;
+}
+
+/* A table for all that there is room for, with the groups that there are: of each code, the first one. */
+static void
+make_table(GhGroups *groups)
+{
+	uint64		nslots = (uint64) groups->capacity * GH_GROUP_SLOTS;
+
+	if (groups->slots != NULL)
+		pfree(groups->slots);
+	groups->slots = NULL;
+	groups->slots = MemoryContextAllocHuge(groups->context, nslots * sizeof(uint32));
+	memset(groups->slots, 0, nslots * sizeof(uint32));
+	groups->mask = nslots - 1;
+	for (uint32 group = 0; group < groups->count; group++)
+	{
+		uint32	   *slot = find_slot(groups, groups->codes[group], first_slot(groups, groups->codes[group]));
+
+		if (*slot == 0)
+			*slot = group + 1;
+	}
+}
+
+/* A power of two.  It is less than there was room for before, which was not too much, or just so. */
+static uint32
+first_room(const GhGroups *groups)
+{
+	uint32		room = GH_GROUPS_FIRST;
+
+	while (room < GH_GROUPS_AGAIN_MAX && room < groups->before / 2)
+		room *= 2;
+	return room;
 }
 
 static void
@@ -68,9 +111,11 @@ make_room(GhGroups *groups)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("more than %u groups in one hash aggregation", GH_GROUPS_MAX)));
-	groups->capacity = groups->capacity == 0 ? GH_GROUPS_FIRST : groups->capacity * 2;
+	groups->capacity = groups->capacity == 0 ? first_room(groups) : groups->capacity * 2;
 	groups->codes = grow_array(groups, groups->codes, sizeof(uint64));
 	groups->next = grow_array(groups, groups->next, sizeof(uint32));
+	if (groups->nkeys > 0)
+		make_table(groups);
 	if (groups->packed)
 		groups->nulls = grow_array(groups, groups->nulls, sizeof(uint8));
 	else if (groups->nkeys > 0)
@@ -165,132 +210,64 @@ gh_group_show_keys(GhGroups *groups, uint32 row)
 
 /* ------------------------------------------------------------------- lookup */
 
-static inline uint32
-cache_slot(uint64 code)
-{
-	return (uint32) (code * UINT64CONST(0x9e3779b97f4a7c15) >> (64 - GH_CACHE_BITS));
-}
-
-/* Does what was filled in of a request, with the first n of what is asked. */
+/* Where the first group of each row's code may be, fetched into cache where it is far away. */
 static void
-ask_engine(GhGroups *groups, GhOp op, uint32 n)
+find_slots(const GhGroups *groups)
 {
 	GhLookup   *lookup = groups->lookup;
-	GhRequest	request = {0};
 
-	request.op = op;
-	request.count = n;
-	request.keys = lookup->asked;
-	if (op == GH_FIND)
-		request.values_out = lookup->answer;
-	else
-		request.values_in = lookup->answer;
-	if (gh_run_request(groups->table, &request) != GH_OK)
-		gh_report_error(&request.error, "aggregate through the hash table");
-}
-
-/* The first group of each row's code, or 0. */
-static void
-find_first_groups(GhGroups *groups)
-{
-	GhLookup   *lookup = groups->lookup;
-	bool		cached = groups->count <= GH_CACHED_GROUPS;
-	uint32		n = 0;
-
-	if (groups->table == NULL)
-	{
-		memset(lookup->groups, 0, sizeof(uint32) * lookup->nrows);
+	for (uint32 row = 0; row < lookup->nrows; row++)
+		lookup->slots[row] = first_slot(groups, lookup->codes[row]);
+	if (groups->mask < GH_NEAR_SLOTS)
 		return;
-	}
+	for (uint32 row = 0; row < lookup->nrows; row++)
+		__builtin_prefetch(&groups->slots[lookup->slots[row]], 1);
 	for (uint32 row = 0; row < lookup->nrows; row++)
 	{
-		uint64		code = lookup->codes[row];
-		uint32		first = cached ? groups->cache[cache_slot(code)] : 0;
+		uint32		group = groups->slots[lookup->slots[row]];
 
-		if (first != 0 && groups->codes[first - 1] != code)
-			first = 0;
-		lookup->groups[row] = first;
-		lookup->asked[n] = code;
-		lookup->asked_row[n] = row;
-		n += first == 0;
-	}
-	if (n == 0)
-		return;
-	ask_engine(groups, GH_FIND, n);
-	for (uint32 i = 0; i < n; i++)
-	{
-		lookup->groups[lookup->asked_row[i]] = (uint32) lookup->answer[i];
-		if (cached)
-			groups->cache[cache_slot(lookup->asked[i])] = (uint32) lookup->answer[i];
+		if (group == 0)
+			continue;
+		__builtin_prefetch(&groups->codes[group - 1]);
+		if (groups->naggregates > 0)
+			__builtin_prefetch(&groups->states[(Size) (group - 1) * groups->naggregates], 1);
 	}
 }
 
-/* Where the first group of a row's code is among the new ones, or belongs. */
-static uint32 *
-new_slot(GhGroups *groups, uint64 code)
+/* The group of a row, from the first one of its code on; 0: there is none.  *last: the last one that was looked at. */
+static inline uint32
+search_chain(const GhGroups *groups, uint32 row, uint32 group, uint32 *last)
 {
-	GhLookup   *lookup = groups->lookup;
-	uint32		i = cache_slot(code) >> (GH_CACHE_BITS - GH_NEW_BITS);
-
-	if (!lookup->news_ready)
-		memset(lookup->news, 0, sizeof(lookup->news));
-	lookup->news_ready = true;
-	while (lookup->news[i] != 0 && groups->codes[lookup->news[i] - 1] != code)
-		i = (i + 1) % GH_NEW_SLOTS;
-	return &lookup->news[i];
-}
-
-/* Finds or makes the group of a row; *nnew codes are to go to the engine. */
-static void
-find_group(GhGroups *groups, uint32 row, uint32 *nnew)
-{
-	GhLookup   *lookup = groups->lookup;
-	uint32		group = lookup->groups[row];
-	uint32	   *slot = NULL;
-	uint32		last = 0;
-
-	if (group == 0)
-	{
-		slot = new_slot(groups, lookup->codes[row]);
-		group = *slot;
-	}
+	*last = 0;
 	while (group != 0 && !gh_group_has_keys(groups, group - 1, row))
 	{
-		last = group;
+		*last = group;
 		group = groups->next[group - 1];
 		/* a chain is long only where somebody chose keys of one hash value */
 		CHECK_FOR_INTERRUPTS();
 	}
-	if (group == 0)
-	{
-		group = make_group(groups, row) + 1;
-		if (last != 0)
-			groups->next[last - 1] = group;
-		else
-		{
-			*slot = group;
-			lookup->asked[*nnew] = lookup->codes[row];
-			lookup->answer[*nnew] = group;
-			++*nnew;
-		}
-	}
-	lookup->groups[row] = group;
+	return group;
 }
 
-static void
-open_table(GhGroups *groups)
+/* Finds or makes the group of a row; nothing to compare: a packed code is all that there is of its keys. */
+static inline void
+find_group(GhGroups *groups, uint32 row, bool nothing_to_compare)
 {
-	GhTableOptions options;
-	GhError		error;
+	GhLookup   *lookup = groups->lookup;
+	uint32	   *slot = find_slot(groups, lookup->codes[row], lookup->slots[row]);
+	uint32		last = 0;
 
-	gh_options_init(&options, gh_cpu_engine());
-	gh_host_init(&groups->host, groups->context);
-	if (gh_create_table(gh_cpu_engine(), &groups->host, &options, &groups->table, &error) != GH_OK)
-	{
-		groups->table = NULL;
-		gh_report_error(&error, "aggregate through a hash table");
-	}
-	memset(groups->cache, 0, sizeof(groups->cache));
+	lookup->groups[row] = *slot;
+	if (*slot != 0 && nothing_to_compare)
+		return;
+	lookup->groups[row] = search_chain(groups, row, *slot, &last);
+	if (lookup->groups[row] != 0)
+		return;
+	lookup->groups[row] = make_group(groups, row) + 1;
+	if (last != 0)
+		groups->next[last - 1] = lookup->groups[row];
+	else
+		*slot = lookup->groups[row];
 }
 
 /* The groups of the rows that have codes, and values where these matter. */
@@ -298,7 +275,7 @@ void
 gh_look_up(GhGroups *groups)
 {
 	GhLookup   *lookup = groups->lookup;
-	uint32		nnew = 0;
+	bool		nothing_to_compare = groups->packed && !groups->any_null && !lookup->any_null;
 
 	if (groups->nkeys == 0)
 	{
@@ -307,17 +284,12 @@ gh_look_up(GhGroups *groups)
 			lookup->groups[row] = 1;
 		return;
 	}
-	find_first_groups(groups);
-	lookup->news_ready = false;
+	/* so that slots stay where they are meanwhile */
+	while (groups->capacity - groups->count < lookup->nrows)
+		make_room(groups);
+	find_slots(groups);
 	for (uint32 row = 0; row < lookup->nrows; row++)
-		/* a packed code without NULLs is all there is to compare */
-		if (lookup->groups[row] == 0 || !groups->packed || groups->any_null || lookup->any_null)
-			find_group(groups, row, &nnew);
-	if (nnew == 0)
-		return;
-	if (groups->table == NULL)
-		open_table(groups);
-	ask_engine(groups, GH_INSERT, nnew);
+		find_group(groups, row, nothing_to_compare);
 }
 
 /* The same, but none is made: rows without a group have 0. */
@@ -331,13 +303,18 @@ gh_look_up_known(GhGroups *groups)
 		gh_look_up(groups);
 		return;
 	}
-	find_first_groups(groups);
+	if (groups->capacity == 0)
+	{
+		memset(lookup->groups, 0, sizeof(uint32) * lookup->nrows);
+		return;
+	}
+	find_slots(groups);
 	for (uint32 row = 0; row < lookup->nrows; row++)
-		while (lookup->groups[row] != 0 && !gh_group_has_keys(groups, lookup->groups[row] - 1, row))
-		{
-			lookup->groups[row] = groups->next[lookup->groups[row] - 1];
-			CHECK_FOR_INTERRUPTS();
-		}
+	{
+		uint32		last;
+
+		lookup->groups[row] = search_chain(groups, row, *find_slot(groups, lookup->codes[row], lookup->slots[row]), &last);
+	}
 }
 
 /* ---------------------------------------------------------------- interface */
@@ -346,10 +323,8 @@ gh_look_up_known(GhGroups *groups)
 static void
 begin(GhGroups *groups)
 {
-	groups->callback.func = release_table;
-	groups->callback.arg = groups;
-	MemoryContextRegisterResetCallback(groups->context, &groups->callback);
 	groups->count = groups->capacity = 0;
+	groups->slots = NULL;
 	groups->codes = NULL;
 	groups->next = NULL;
 	groups->nulls = NULL;
@@ -377,14 +352,14 @@ gh_groups_create(MemoryContext parent, int nkeys, const GhValueType *keys, int n
 											  ALLOCSET_SMALL_SIZES);
 	GhGroups   *groups = MemoryContextAlloc(own, sizeof(GhGroups));
 
-	/* the cache is of use with a table only */
-	memset(groups, 0, offsetof(GhGroups, cache));
+	memset(groups, 0, sizeof(GhGroups));
 	groups->own = own;
 	groups->nkeys = nkeys;
 	groups->keys = keys;
 	groups->naggregates = naggregates;
 	groups->specs = specs;
 	groups->packed = gh_choose_packing(groups);
+	groups->seed = pg_prng_uint64(&pg_global_prng_state);
 	groups->lookup = MemoryContextAlloc(own, sizeof(GhLookup));
 	groups->lookup->values = MemoryContextAlloc(own, sizeof(GhSqlValue) * GH_LOOKUP_ROWS *
 												Max(nkeys, 1));
@@ -405,6 +380,8 @@ gh_groups_destroy(GhGroups *groups)
 void
 gh_groups_reset(GhGroups *groups)
 {
+	if (groups->count > 0)
+		groups->before = groups->count;
 	MemoryContextReset(groups->context);
 	begin(groups);
 }
@@ -471,6 +448,6 @@ gh_groups_context(GhGroups *groups)
 GhSqlValue
 gh_groups_key(const GhGroups *groups, uint32 group, int key)
 {
-	return groups->packed ? gh_unpack_key(groups, group, key) :
+	return groups->packed ? gh_unpack_key(groups, groups->codes[group], groups->nulls[group], key) :
 		groups->values[(Size) group * groups->nkeys + key];
 }

@@ -10,20 +10,15 @@
 #include "utils/palloc.h"
 
 #include "aggregate/node.h"
-#include "engine/engine.h"
 
 /* Rows looked up at a time. */
 #define GH_LOOKUP_ROWS 256
 
-/* Slots of the table of new codes; rows fill half of it at most. */
-#define GH_NEW_BITS 9
-#define GH_NEW_SLOTS (1 << GH_NEW_BITS)
-
-#define GH_CACHE_BITS 12
-#define GH_CACHE_SLOTS (1 << GH_CACHE_BITS)
-
 /* Most keys of a packed code: a byte tells which of them are NULL. */
 #define GH_PACKED_KEYS_MAX 8
+
+/* Most aggregates beside such: a record has a byte for NULLs beside a bit for each. */
+#define GH_PACKED_AGGREGATES_MAX 56
 
 /* Where a key is in a packed code. */
 typedef struct GhPacking
@@ -40,20 +35,14 @@ typedef struct GhLookup
 	uint64		codes[GH_LOOKUP_ROWS];
 	uint8		nulls[GH_LOOKUP_ROWS];	/* packed: a bit for each key */
 	GhSqlValue *values;			/* not packed, or of records: all keys of a row, then the next */
-	uint32		groups[GH_LOOKUP_ROWS]; /* the first of the code, and in the end the row's */
-	/* requests to the engine: a code, the row that it is of, and a group */
-	uint64		asked[GH_LOOKUP_ROWS];
-	uint16		asked_row[GH_LOOKUP_ROWS];
-	uint64		answer[GH_LOOKUP_ROWS];
-	bool		news_ready;		/* news was cleared for this call */
-	uint32		news[GH_NEW_SLOTS];	/* groups with codes that are new, by code */
+	uint64		slots[GH_LOOKUP_ROWS];	/* where the search for the code begins */
+	uint32		groups[GH_LOOKUP_ROWS];
 } GhLookup;
 
 struct GhGroups
 {
 	MemoryContext own;			/* of this and what is as large for any number of groups */
 	MemoryContext context;		/* of what grows with the groups */
-	MemoryContextCallback callback;
 	int			nkeys;
 	const GhValueType *keys;
 	int			naggregates;
@@ -62,11 +51,13 @@ struct GhGroups
 	GhPacking	packing[GH_PACKED_KEYS_MAX];
 	GhLookup   *lookup;
 
-	GhHost		host;
-	GhTable    *table;			/* code to group + 1; NULL before the first code */
+	uint64		seed;			/* of the table's hash */
+	uint64		mask;			/* of its slots: how many, less 1 */
+	uint32	   *slots;			/* the first group of a code + 1, or 0; NULL: there is no room yet */
 
 	uint32		count;
 	uint32		capacity;		/* of the arrays by group */
+	uint32		before;			/* how many there were before they were forgotten; 0: none */
 	uint64	   *codes;
 	uint32	   *next;			/* group + 1 of the next one with the same code, or 0 */
 	uint8	   *nulls;			/* packed */
@@ -77,14 +68,13 @@ struct GhGroups
 	char	   *piece;			/* what is left of memory for texts */
 	Size		piece_left;
 	Size		piece_size;
-	uint32		cache[GH_CACHE_SLOTS];	/* group + 1 by code, or 0 */
 };
 
 /* ---- keys.c: values and codes of the rows that are looked up ---- */
 
 extern bool gh_choose_packing(GhGroups *groups);
 extern uint64 gh_hash_key(const GhValueType *type, const GhSqlValue *key, uint64 hash);
-extern GhSqlValue gh_unpack_key(const GhGroups *groups, uint32 group, int key);
+extern GhSqlValue gh_unpack_key(const GhGroups *groups, uint64 code, uint8 nulls, int key);
 extern void gh_lookup_values(GhGroups *groups);
 extern bool gh_group_has_keys(const GhGroups *groups, Size group, uint32 row);
 

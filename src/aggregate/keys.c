@@ -90,7 +90,7 @@ gh_choose_packing(GhGroups *groups)
 {
 	int			shift = 0;
 
-	if (groups->nkeys == 0 || groups->nkeys > GH_PACKED_KEYS_MAX)
+	if (groups->nkeys == 0 || groups->nkeys > GH_PACKED_KEYS_MAX || groups->naggregates > GH_PACKED_AGGREGATES_MAX)
 		return false;
 	for (int k = 0; k < groups->nkeys; k++)
 	{
@@ -111,17 +111,18 @@ packing_mask(GhPacking packing)
 	return ~UINT64CONST(0) >> (64 - packing.bits);
 }
 
+/* A key, out of a packed code and the bits of keys that are NULL. */
 GhSqlValue
-gh_unpack_key(const GhGroups *groups, uint32 group, int key)
+gh_unpack_key(const GhGroups *groups, uint64 code, uint8 nulls, int key)
 {
 	const GhValueType *type = &groups->keys[key];
 	GhPacking	packing = groups->packing[key];
 	GhSqlValue	value = {0, 0, GH_SQL_NULL};
 
-	if ((groups->nulls[group] >> key & 1) != 0)
+	if ((nulls >> key & 1) != 0)
 		return value;
 	value.kind = GH_SQL_HELD;
-	value.low = groups->codes[group] >> packing.shift & packing_mask(packing);
+	value.low = code >> packing.shift & packing_mask(packing);
 	/* only bool and oid have no sign */
 	if (type->value_class == GH_CLASS_INT && type->type != OIDOID)
 		value.low = (uint64) ((int64) (value.low << (64 - packing.bits)) >> (64 - packing.bits));

@@ -4,9 +4,9 @@
  *
  * A record is, each part at a multiple of 8 bytes:
  *
- *		GhRecord			its size, the hash of the keys, which aggregates have a side
- *		GhSqlValue			of each key; in the place of an address is 0
- *		GhAggregateState	of each aggregate
+ *		GhRecord			its size, the code of the keys, which aggregates have a side
+ *		GhSqlValue			of each key; in the place of an address is 0; none where codes are packed
+ *		words				of each aggregate: those of a GhAggregateState that its kind uses
  *		bytes				of each key that has some
  *		GhRecordSide		of each side, and behind it its datums
  *
@@ -22,11 +22,14 @@
 #include "fragment/records.h"
 #include "hash.h"
 
+/* Where the bits of NULLs are among those of sides. */
+#define GH_NULLS_SHIFT 56
+
 typedef struct GhRecord
 {
 	uint64		size;			/* of the whole record */
-	uint64		hash;
-	uint64		sides;			/* a bit for each aggregate */
+	uint64		code;			/* packed: the keys but for NULLs; else their hash */
+	uint64		sides;			/* a bit for each aggregate; packed: in the highest byte, one for each key that is NULL */
 } GhRecord;
 
 typedef struct GhRecordSide
@@ -37,6 +40,7 @@ typedef struct GhRecordSide
 } GhRecordSide;
 
 StaticAssertDecl(GH_AGGREGATES_MAX <= 64, "a record has a bit for each aggregate");
+StaticAssertDecl(GH_PACKED_AGGREGATES_MAX <= GH_NULLS_SHIFT, "a record has a byte for NULLs");
 
 #define PAD(size) TYPEALIGN(8, size)
 
@@ -50,24 +54,35 @@ typedef struct GhRecordReader
 /* -------------------------------------------------------------------- writing */
 
 /* Of all bits for partitions, and the same in every process. */
-static inline uint64
-hash_of_code(uint64 code, uint8 nulls, bool packed)
-{
-	return packed ? gh_mix64(code + nulls * UINT64CONST(0x9e3779b97f4a7c15)) : code;
-}
-
 uint64
 gh_group_hash(const GhGroups *groups, uint32 group)
 {
-	return hash_of_code(groups->codes[group], groups->packed ? groups->nulls[group] : 0,
-					  groups->packed);
+	return gh_mix64(groups->codes[group]);
+}
+
+/* Bytes of a state that an aggregate uses: from the first one on. */
+static inline Size
+state_bytes(const GhAggregateSpec *spec)
+{
+	if (spec->aggregate.kind <= GH_AGGREGATE_COUNT)
+		return offsetof(GhAggregateState, low);
+	return spec->aggregate.kind == GH_AGGREGATE_MOMENTS ? sizeof(GhAggregateState) : offsetof(GhAggregateState, squares_low);
+}
+
+static inline Size
+keys_size(const GhGroups *groups)
+{
+	return groups->packed ? 0 : sizeof(GhSqlValue) * groups->nkeys;
 }
 
 static Size
 fixed_size(const GhGroups *groups)
 {
-	return sizeof(GhRecord) + sizeof(GhSqlValue) * groups->nkeys +
-		sizeof(GhAggregateState) * groups->naggregates;
+	Size		size = sizeof(GhRecord) + keys_size(groups);
+
+	for (int a = 0; a < groups->naggregates; a++)
+		size += state_bytes(&groups->specs[a]);
+	return size;
 }
 
 static Size
@@ -138,28 +153,30 @@ put_key(const GhGroups *groups, GhRecord *head, int k, const GhSqlValue *key, ch
 
 /* A record without keys and sides, into memory of its size, at a multiple of 8.  What comes behind it. */
 static char *
-begin_record(const GhGroups *groups, GhRecord *head, uint64 hash, const GhAggregateState *states)
+begin_record(const GhGroups *groups, GhRecord *head, uint64 code, uint8 nulls, const GhAggregateState *states)
 {
-	memset(head, 0, fixed_size(groups));
-	head->hash = hash;
-	if (groups->naggregates > 0)
-		memcpy((GhSqlValue *) (head + 1) + groups->nkeys, states, sizeof(GhAggregateState) * groups->naggregates);
-	return (char *) head + fixed_size(groups);
+	char	   *at = (char *) (head + 1) + keys_size(groups);
+
+	memset(head + 1, 0, keys_size(groups));
+	head->code = code;
+	head->sides = groups->packed ? (uint64) nulls << GH_NULLS_SHIFT : 0;
+	for (int a = 0; a < groups->naggregates; a++)
+	{
+		memcpy(at, &states[a], state_bytes(&groups->specs[a]));
+		at += state_bytes(&groups->specs[a]);
+	}
+	return at;
 }
 
 /* One group's. */
 static void
 write_record(const GhGroups *groups, uint32 group, GhRecord *head)
 {
-	char	   *at = begin_record(groups, head, gh_group_hash(groups, group),
+	char	   *at = begin_record(groups, head, groups->codes[group], groups->packed ? groups->nulls[group] : 0,
 								  groups->states + (Size) group * groups->naggregates);
 
-	for (int k = 0; k < groups->nkeys; k++)
-	{
-		GhSqlValue	key = gh_groups_key(groups, group, k);
-
-		at = put_key(groups, head, k, &key, at);
-	}
+	for (int k = 0; k < groups->nkeys && !groups->packed; k++)
+		at = put_key(groups, head, k, &groups->values[(Size) group * groups->nkeys + k], at);
 	for (int a = 0; a < groups->naggregates && groups->sides != NULL; a++)
 	{
 		const GhSide *side = gh_groups_side_of(groups, group, a);
@@ -193,7 +210,7 @@ gh_groups_put_records(const GhGroups *groups, GhPutRecord put, void *arg)
 uint64
 gh_group_record_hash(const char *record)
 {
-	return ((const GhRecord *) record)->hash;
+	return gh_mix64(((const GhRecord *) record)->code);
 }
 
 /* -------------------------------------------------------------------- reading */
@@ -244,12 +261,21 @@ behind_fixed(const GhGroups *groups, const GhRecord *record)
 	return (GhRecordReader) {(const char *) record + fixed_size(groups), record->size - fixed_size(groups)};
 }
 
+static inline uint8
+record_nulls(const GhGroups *groups, const GhRecord *record)
+{
+	return groups->packed ? record->sides >> GH_NULLS_SHIFT : 0;
+}
+
 /* Key k of a record, the next one, whose address is in it. */
 static GhSqlValue
 read_key(const GhGroups *groups, const GhRecord *record, int k, GhRecordReader *rest)
 {
-	GhSqlValue	key = ((const GhSqlValue *) (record + 1))[k];
+	GhSqlValue	key;
 
+	if (groups->packed)
+		return gh_unpack_key(groups, record->code, record_nulls(groups, record), k);
+	key = ((const GhSqlValue *) (record + 1))[k];
 	if (key.kind > GH_SQL_BYTES)
 		elog(ERROR, "group of a hash aggregation has a key of kind %d", key.kind);
 	if (gh_value_is_bytes(&groups->keys[k], &key))
@@ -257,13 +283,29 @@ read_key(const GhGroups *groups, const GhRecord *record, int k, GhRecordReader *
 	return key;
 }
 
-/* The keys of a record; *rest is what comes behind their bytes. */
+/* Rows to be looked up: the keys of records; rest: by record, what comes behind the bytes of these. */
 static void
-read_keys(const GhGroups *groups, const GhRecord *record, GhSqlValue *keys, GhRecordReader *rest)
+load_records(GhGroups *groups, const GhRecord *const *records, uint32 n, GhRecordReader *rest)
 {
-	*rest = behind_fixed(groups, record);
-	for (int k = 0; k < groups->nkeys; k++)
-		keys[k] = read_key(groups, record, k, rest);
+	GhLookup   *lookup = groups->lookup;
+
+	lookup->nrows = n;
+	lookup->any_null = false;
+	for (uint32 row = 0; row < n; row++)
+	{
+		rest[row] = behind_fixed(groups, records[row]);
+		for (int k = 0; k < groups->nkeys && !groups->packed; k++)
+			lookup->values[(Size) row * groups->nkeys + k] = read_key(groups, records[row], k, &rest[row]);
+		lookup->codes[row] = records[row]->code;
+		lookup->nulls[row] = record_nulls(groups, records[row]);
+		lookup->any_null |= lookup->nulls[row] != 0;
+	}
+	if (groups->packed)
+		return;
+	gh_lookup_values(groups);
+	for (uint32 row = 0; row < n; row++)
+		if (records[row]->code != lookup->codes[row])
+			elog(ERROR, "group of a hash aggregation has a wrong hash value");
 }
 
 /* The hash of the first nkeys of a record's keys, which is not that of all of them. */
@@ -302,24 +344,26 @@ gh_group_merge_state(GhGroups *groups, uint32 group, int a, const GhAggregateSta
 static void
 merge_states(GhGroups *groups, uint32 group, const GhRecord *record, GhRecordReader *rest)
 {
-	const GhAggregateState *states = (const GhAggregateState *)
-		((const GhSqlValue *) (record + 1) + groups->nkeys);
+	const char *at = (const char *) (record + 1) + keys_size(groups);
 
 	for (int a = 0; a < groups->naggregates; a++)
 	{
+		GhAggregateState state = {0};
 		const GhRecordSide *head;
 		GhSide		side;
 
+		memcpy(&state, at, state_bytes(&groups->specs[a]));
+		at += state_bytes(&groups->specs[a]);
 		if ((record->sides >> a & 1) == 0)
 		{
-			gh_group_merge_state(groups, group, a, &states[a], NULL);
+			gh_group_merge_state(groups, group, a, &state, NULL);
 			continue;
 		}
 		head = take(rest, sizeof(GhRecordSide));
 		side.count = head->count;
 		side.sum = take_datum(rest, head->sum_size);
 		side.squares = take_datum(rest, head->squares_size);
-		gh_group_merge_state(groups, group, a, &states[a], &side);
+		gh_group_merge_state(groups, group, a, &state, &side);
 	}
 }
 
@@ -327,7 +371,6 @@ merge_states(GhGroups *groups, uint32 group, const GhRecord *record, GhRecordRea
 void
 gh_groups_merge_records(GhGroups *groups, const char *records, Size size)
 {
-	GhLookup   *lookup = groups->lookup;
 	GhRecordReader reader = {records, size};
 
 	while (reader.left > 0)
@@ -338,20 +381,11 @@ gh_groups_merge_records(GhGroups *groups, const char *records, Size size)
 
 		CHECK_FOR_INTERRUPTS();
 		for (; n < GH_LOOKUP_ROWS && reader.left > 0; n++)
-		{
 			record[n] = next_record(groups, &reader);
-			read_keys(groups, record[n], lookup->values + (Size) n * groups->nkeys, &rest[n]);
-		}
-		lookup->nrows = n;
-		gh_lookup_values(groups);
+		load_records(groups, record, n, rest);
 		gh_look_up(groups);
-		for (uint32 row = 0; row < n; row++)
-		{
-			if (record[row]->hash != hash_of_code(lookup->codes[row], lookup->nulls[row],
-												  groups->packed))
-				elog(ERROR, "group of a hash aggregation has a wrong hash value");
-			merge_states(groups, lookup->groups[row] - 1, record[row], &rest[row]);
-		}
+		for (uint32 row = 0; row < n && groups->naggregates > 0; row++)
+			merge_states(groups, groups->lookup->groups[row] - 1, record[row], &rest[row]);
 	}
 }
 
@@ -466,12 +500,12 @@ convert_record(const GhGroups *groups, uint32 row, const GhAggregateState *state
 	GhRecord   *head;
 	char	   *at;
 
-	for (int k = 0; k < groups->nkeys; k++)
+	for (int k = 0; k < groups->nkeys && !groups->packed; k++)
 		if (gh_value_is_bytes(&groups->keys[k], &keys[k]))
 			size += PAD(keys[k].high);
 	head = (GhRecord *) gh_record_buffer(buffer, size);
-	at = begin_record(groups, head, hash_of_code(lookup->codes[row], lookup->nulls[row], groups->packed), states);
-	for (int k = 0; k < groups->nkeys; k++)
+	at = begin_record(groups, head, lookup->codes[row], lookup->nulls[row], states);
+	for (int k = 0; k < groups->nkeys && !groups->packed; k++)
 		at = put_key(groups, head, k, &keys[k], at);
 	head->size = size;
 	Assert(at == (char *) head + size);
