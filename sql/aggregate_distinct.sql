@@ -172,6 +172,21 @@ RESET enable_partitionwise_aggregate;
 
 -- what is distinct is chosen by cost
 EXPLAIN (COSTS OFF) SELECT k, count(DISTINCT x) FROM ad WHERE id < 100 GROUP BY k;
+-- PostgreSQL sorts values that are in order for next to nothing, in a table or in each partition; 15 counts nothing for any sort
+CREATE TABLE ad_order (i int, j int, h int) PARTITION BY HASH (i);
+CREATE TABLE ad_order1 PARTITION OF ad_order FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+CREATE TABLE ad_order2 PARTITION OF ad_order FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+INSERT INTO ad_order SELECT i, i * 7919 % 100003, i / 1000 FROM generate_series(1, 100000) i;
+ANALYZE ad_order;
+CREATE TABLE ad_orders (query text, offloads bool);
+INSERT INTO ad_orders VALUES ('SELECT count(DISTINCT i) FROM ad_order1', false), ('SELECT count(DISTINCT i), count(*) FROM ad_order', false),
+    ('SELECT count(DISTINCT j) FROM ad_order1', true), ('SELECT count(DISTINCT j) FROM ad_order', true), ('SELECT count(DISTINCT h) FROM ad_order1', true),
+    ('SELECT h, count(DISTINCT i) FROM ad_order1 GROUP BY h', true);
+SELECT query, offloads, plan_lines(query, '%GpuHashAggregate%') = offloads::int OR current_setting('server_version_num')::int < 160000 AS chosen FROM ad_orders;
+SET work_mem = '64MB';
+SELECT query, offloads, plan_lines(query, '%GpuHashAggregate%') = offloads::int OR current_setting('server_version_num')::int < 160000 AS chosen FROM ad_orders;
+RESET work_mem;
+DROP TABLE ad_order, ad_orders;
 
 -- why not
 SET gpuhash.explain_why = on;

@@ -15,6 +15,9 @@ SELECT * FROM compare_aggregate('SELECT w, count(*), sum(w) FROM asp WHERE id <=
 SELECT * FROM compare_aggregate('SELECT w * 1e15, count(*), sum(n) FROM asp WHERE id <= 30000 GROUP BY 1');
 -- sums, averages and moments of integers are exact however they are put together
 SELECT * FROM compare_aggregate('SELECT k % 30000, sum(id * 1000000007::int8), avg(id), stddev(id), variance(n), sum(n * n) FROM asp GROUP BY 1');
+-- keys that are one number, with NULLs beside 0; and more aggregates beside such than a group in a file has place for
+SELECT * FROM compare_aggregate('SELECT nullif(k % 20000, 5)::int, nullif(m % 3, 1)::int2, count(*), sum(id), variance(m) FROM asp GROUP BY 1, 2');
+SELECT * FROM compare_aggregate((SELECT 'SELECT nullif(k % 20000, 5)::int, ' || string_agg(format('max(id + %s)', i), ', ') || ' FROM asp WHERE id <= 60000 GROUP BY 1' FROM generate_series(1, 60) i));
 -- floats whose sums are exact
 SELECT * FROM compare_aggregate('SELECT k % 30000, sum(f), avg(f), max(f), min(f) FROM asp GROUP BY 1');
 -- long keys; one group that is everything's

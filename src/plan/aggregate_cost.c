@@ -33,10 +33,13 @@
 #define GH_ADD_COST 0.2			/* cpu_operator_cost: a value added to its group */
 
 /*
- * A sort of values that are in order: cpu_tuple_cost a row.  So well in order is a table that a sort finds them so, most
- * of the time.  Measured on 300,000 and 2 million integers.
+ * A sort of values that are in order, a row, and a group that is made for a value, which is not much beside another sort:
+ * each in cpu_tuple_cost.  Measured on 300,000 and 2 million integers, all different, in memory and through files.
  */
 #define GH_ORDERED_ROW_COST 0.5
+#define GH_MADE_GROUP_COST 1.5
+
+/* Where a table is so far in the order of a column, a sort finds its values in order. */
 #define GH_IN_ORDER 0.99
 
 /* Bytes of a group beside its keys and states: its hash, its place in the table; the head of its record in a file. */
@@ -228,7 +231,8 @@ spared_sort_cost(const GhAggregateInputs *inputs)
 	if (rte->rtekind != RTE_RELATION || order_in_parts(inputs->root, column) < GH_IN_ORDER)
 		return 0.0;
 	counted = gh_counted_distinct_sort(inputs->root, inputs->rows, inputs->input_rel->reltarget->width);
-	return Max(counted - GH_ORDERED_ROW_COST * cpu_tuple_cost * inputs->rows, 0.0);
+	return counted == 0.0 ? 0.0 :
+		Max(counted + cpu_tuple_cost * (GH_MADE_GROUP_COST * inputs->groups - GH_ORDERED_ROW_COST * inputs->rows), 0.0);
 }
 
 /*
