@@ -131,9 +131,9 @@ CREATE INDEX ON pj (id);
 CREATE TABLE pj_dim (id int PRIMARY KEY, z int, s text) WITH (autovacuum_enabled = off);
 INSERT INTO pj_dim SELECT i, i % 4, 's' || i % 3 FROM generate_series(1, 5000) i;
 VACUUM ANALYZE pj, pj_dim;
-EXPLAIN (COSTS OFF) SELECT count(*), sum(p.v) FROM pj p JOIN pj_dim h ON h.id = p.k;
-EXPLAIN (COSTS OFF) SELECT h.z, count(*), sum(p.d) FROM pj p JOIN pj_dim h ON h.id = p.k WHERE p.m < 20 AND p.v < 50 GROUP BY h.z;
-EXPLAIN (COSTS OFF) SELECT count(*) FROM pj p WHERE NOT EXISTS (SELECT FROM pj_dim h WHERE h.id = p.k);
+SELECT lines_of_plan('SELECT count(*), sum(p.v) FROM pj p JOIN pj_dim h ON h.id = p.k', 'Gather|Custom|Type|Key|Append|Scan on', indented => true);
+SELECT lines_of_plan('SELECT h.z, count(*), sum(p.d) FROM pj p JOIN pj_dim h ON h.id = p.k WHERE p.m < 20 AND p.v < 50 GROUP BY h.z', 'Gather|Custom|Type|Key|Append|Scan on', indented => true);
+SELECT lines_of_plan('SELECT count(*) FROM pj p WHERE NOT EXISTS (SELECT FROM pj_dim h WHERE h.id = p.k)', 'Gather|Custom|Type|Key|Append|Scan on', indented => true);
 CREATE TEMP TABLE pj_queries (position serial, query text);
 INSERT INTO pj_queries (query) VALUES
     ('SELECT count(*), sum(p.v) FROM pj p JOIN pj_dim h ON h.id = p.k'),
@@ -171,7 +171,7 @@ SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0.001;
 SET min_parallel_table_scan_size = 0;
-EXPLAIN (COSTS OFF) SELECT h.z, count(*), sum(p.d) FROM pj p JOIN pj_dim h ON h.id = p.k GROUP BY h.z;
+SELECT lines_of_plan('SELECT h.z, count(*), sum(p.d) FROM pj p JOIN pj_dim h ON h.id = p.k GROUP BY h.z', 'Gather|Custom|Type|Key|Append|Scan on', indented => true);
 SELECT q.position, c.* FROM pj_queries q, LATERAL pj_check(q.query) c ORDER BY q.position;
 SET enable_partitionwise_join = on;
 SET enable_partitionwise_aggregate = on;
