@@ -277,8 +277,7 @@ scan_for_device(const GhJoinInputs *inputs, RelOptInfo *rel, bool is_outer)
 	if (!IS_SIMPLE_REL(rel) || !bms_is_empty(rel->lateral_relids) || cheapest->pathtype == T_SeqScan ||
 		gh_is_rowscan_path(cheapest))
 		return NULL;
-	parts = is_outer ? gh_find_parts(inputs->root, rel) : NULL;
-	if (parts != NULL)
+	if (is_outer && (parts = gh_find_parts(inputs->root, rel)) != NULL)
 		return parts->on_device ? gh_parts_whole_scan(inputs->root, rel) : NULL;
 	note = gh_note(inputs->root, rel);
 	return note->is_readable && note->on_device ? gh_note_whole_scan(inputs->root, rel) : NULL;
