@@ -184,6 +184,7 @@ ANALYZE un_null;
 SELECT q, (un_check(q)).* FROM (SELECT format('SELECT %s FROM %s a WHERE a.k NOT IN (SELECT %s FROM %s)', c, o, k, i) AS q
 	FROM (VALUES ('a.k'), ('count(*)')) c(c), (VALUES ('un_null'), ('un_o'), ('(SELECT NULL::int AS k)')) o(o),
 		(VALUES ('k', 'un_null'), ('k', 'un_null WHERE k IS NOT NULL'), ('k', 'un_null WHERE z > 100'), ('k + 1', 'un_null WHERE z = 3 AND k > 5'), ('NULL::int', 'un_null'), ('b.k', 'un_o b JOIN un_null d ON d.z = b.y AND d.k > 3')) i(k, i)) q;
+SELECT * FROM un_check('SELECT id FROM un_o o WHERE NOT (SELECT bool_and(y > 1) FROM un_i i WHERE i.k = o.k)');
 SELECT * FROM un_check('SELECT k, z FROM un_null a WHERE z = 3 OR k NOT IN (SELECT k FROM un_null WHERE z = 3)');
 SELECT * FROM un_check('SELECT k, z FROM un_null a WHERE NOT (k NOT IN (SELECT k FROM un_null WHERE z = 3))');
 SELECT * FROM un_check('SELECT k, z FROM un_null a WHERE (k NOT IN (SELECT k FROM un_null WHERE z = 3)) IS NULL');

@@ -47,7 +47,8 @@ typedef struct Unnesting
 	const GhLevel *level;		/* of the query */
 	List	   *conditions;		/* all of its WHERE, with IN in place of EXISTS */
 	List	   *held;			/* those of them that hold of each row which comes out for other reasons */
-	List	   *groups;			/* of the condition that is being changed: what was made of its subqueries */
+	const Node *condition;		/* the one that is being changed; NULL: an expression is */
+	List	   *groups;			/* of that: what was made of its subqueries */
 	GhUnnested	done;
 } Unnesting;
 
@@ -457,7 +458,8 @@ unnest_mutator(Node *node, Unnesting *unnesting)
 	if (node == NULL || IsA(node, Query))
 		return node;
 	if (is_notclause(node) && IsA(get_notclausearg(node), SubLink))
-		result = gh_unnest_not_in(unnesting->query, unnesting->level, (SubLink *) get_notclausearg(node), false);
+		result = gh_unnest_not_in(unnesting->query, unnesting->level, (SubLink *) get_notclausearg(node),
+								  node == unnesting->condition);
 	else if (IsA(node, SubLink))
 	{
 		result = unnest_scalar(unnesting, (SubLink *) node);
@@ -488,15 +490,10 @@ unnest_condition(Node *condition, Unnesting *unnesting)
 
 	if (!checkExprHasSubLink(condition) || !gh_unnest_is_safe(condition, unnesting->level))
 		return condition;
-	if (is_notclause(condition) && IsA(get_notclausearg(condition), SubLink))
-	{
-		Node	   *result = gh_unnest_not_in(unnesting->query, unnesting->level, (SubLink *) get_notclausearg(condition), true);
-
-		unnesting->done = Max(unnesting->done, result != NULL ? GH_UNNESTED_NOT_IN : GH_UNNESTED_NOTHING);
-		return result != NULL ? result : condition;
-	}
 	unnesting->groups = NIL;
+	unnesting->condition = condition;
 	condition = unnest_mutator(condition, unnesting);
+	unnesting->condition = NULL;
 	needed = find_nonnullable_rels(condition);
 	foreach(lc, unnesting->groups)
 	{
