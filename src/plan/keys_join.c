@@ -23,7 +23,6 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/tlist.h"
-#include "parser/parsetree.h"
 #include "utils/lsyscache.h"
 
 #include "compat.h"
@@ -152,28 +151,14 @@ add_path_by_keys(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *keys, Index
 	add_path(joinrel, &path->path);
 }
 
-static bool
-has_pseudoconstants(const RelOptInfo *rel)
-{
-	ListCell   *lc;
-
-	foreach(lc, rel->baserestrictinfo)
-		if (lfirst_node(RestrictInfo, lc)->pseudoconstant)
-			return true;
-	return false;
-}
-
 /* Whether it is a table by itself, for the host, whose conditions may be evaluated in any order. */
 static bool
 is_plain_table(PlannerInfo *root, RelOptInfo *rel)
 {
-	const RangeTblEntry *rte;
+	const GhNote *note = gh_note(root, rel);
 
-	if (rel->reloptkind != RELOPT_BASEREL || rel->rtekind != RTE_RELATION || root->qual_security_level > 0 ||
-		has_pseudoconstants(rel) || (gh_note(root, rel)->on_device && !gh_force_offload))
-		return false;
-	rte = planner_rt_fetch(rel->relid, root);
-	return !rte->inh && rte->tablesample == NULL;
+	return rel->reloptkind == RELOPT_BASEREL && root->qual_security_level == 0 && note->is_readable &&
+		(!note->on_device || gh_force_offload);
 }
 
 /* Whether the table's columns are all that comes out of the join: a row mark wants one of the keys' rows, too. */
@@ -200,7 +185,7 @@ gh_keys_consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *keys, 
 	Oid			method;
 	ListCell   *lc;
 
-	if (!gh_enable_index || !gh_enable_scan || !gh_service_enabled() || !enable_indexscan ||
+	if (!gh_enable_index || !gh_service_enabled() || !enable_indexscan ||
 		rel->indexlist == NIL || list_length(clauses) != 1 || !is_plain_table(root, rel) ||
 		!has_target(joinrel, rel) || !bms_is_empty(joinrel->lateral_relids) || keys->cheapest_total_path->param_info != NULL ||
 		gh_joins_are_searched_at_random(root) || gh_index_scan_is_unwanted(root, rel))
