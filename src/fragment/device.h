@@ -129,6 +129,7 @@ typedef struct GhDeviceSharedTables
 {
 	pg_atomic_uint32 number;	/* of the device, set before the first table */
 	pg_atomic_uint32 refused;	/* 1: they are not made there */
+	pg_atomic_uint32 asked;		/* ranks whose tables another than the elected participant has asked for */
 	pg_atomic_uint64 tables[GH_PROBES_MAX]; /* GhRef of the pipelines that make them, and then of tables; 0: none */
 	pg_atomic_uint32 becomes[GH_PROBES_MAX];	/* GhSharedTable */
 	pg_atomic_uint64 copied[GH_PROBES_MAX]; /* blocks whose rows came from the copy of an index, for EXPLAIN; 0: it is none */
@@ -256,6 +257,7 @@ extern bool gh_device_note_table(GhFragment *fragment, int number, GhRef *marks,
 extern const void *gh_device_options_bytes(GhPipelineOptions options, Size *bytes);
 
 extern bool gh_device_borrow_table(GhFragment *fragment, int number, GhRef *marks);
+extern void gh_device_borrow_shared(GhFragment *fragment, const GhJoined *joined, GhDeviceSharedTables *own, GhRef *marks);
 extern bool gh_device_hold_table(GhDeviceTable *table, GhRef root);
 extern void gh_device_keep_table(GhFragment *fragment, int number);
 extern void gh_device_leave_table(GhDeviceTable *table);

@@ -69,6 +69,7 @@ init_tables(GhDeviceSharedTables *own)
 {
 	pg_atomic_init_u32(&own->number, 0);
 	pg_atomic_init_u32(&own->refused, 0);
+	pg_atomic_init_u32(&own->asked, 0);
 	for (int i = 0; i < GH_PROBES_MAX; i++)
 	{
 		pg_atomic_init_u64(&own->tables[i], 0);
@@ -238,62 +239,6 @@ attach_chain(GhFragment *fragment, const GhJoined *joined, GhRef marks)
 	return true;
 }
 
-/* Of a chain that is not needed. */
-static void
-note_unused(GhDeviceSharedTables *own, const GhJoined *joined)
-{
-	for (int i = 0; joined != NULL && i < joined->nlevels; i++)
-	{
-		pg_atomic_write_u32(&own->becomes[joined->levels[i].table], GH_SHARED_UNUSED);
-		note_unused(own, joined->levels[i].inner);
-	}
-}
-
-/* Whether the copy of an index is right for all of an inner side, and the table of it is there, and stays. */
-static bool
-borrow_copy(GhFragment *fragment, int number)
-{
-	GhDeviceTable *table = &fragment->device->tables[number];
-	GhCopyTable used = gh_device_copy_table(fragment, number);
-
-	if (used == GH_COPY_NOT_USED)
-		return false;
-	if (used != GH_COPY_FAILED && table->kept)
-	{
-		if (used == GH_COPY_USED)
-			pg_atomic_write_u64(&tables_of(fragment)->copied[number], RelationGetNumberOfBlocks(table->side->relation));
-		return true;
-	}
-	/* it would be this process's alone */
-	gh_device_drop_table(fragment->device, table);
-	if (table->supply != NULL)
-		gh_supply_end(table->supply);
-	table->supply = NULL;
-	table->copied = false;
-	return false;
-}
-
-/* Looks for all tables of a chain, from the outermost down, and borrows those that have stayed. */
-static void
-borrow_chain(GhFragment *fragment, const GhJoined *joined, GhRef *marks)
-{
-	GhDeviceSharedTables *own = tables_of(fragment);
-
-	for (int i = 0; i < joined->nlevels; i++)
-	{
-		const GhJoinLevel *level = &joined->levels[i];
-
-		if (borrow_copy(fragment, level->table) || gh_device_borrow_table(fragment, level->table, marks))
-		{
-			pg_atomic_write_u64(&own->tables[level->table], fragment->device->tables[level->table].root);
-			pg_atomic_write_u32(&own->becomes[level->table], GH_SHARED_BORROWED);
-			note_unused(own, level->inner);
-		}
-		else if (level->inner != NULL)
-			borrow_chain(fragment, level->inner, marks);
-	}
-}
-
 /* What is known of tables that were made, or borrowed, becomes known to all. */
 static void
 tell_rows(GhFragment *fragment, GhDeviceShared *shared, GhRef marks)
@@ -316,7 +261,7 @@ borrow_tables(GhFragment *fragment, GhDeviceShared *shared)
 	fragment->device->inner_rows = 0;
 	if (!gh_device_prepare_tables(fragment))
 		return;
-	borrow_chain(fragment, fragment->joined, &marks);
+	gh_device_borrow_shared(fragment, fragment->joined, tables_of(fragment), &marks);
 	tell_rows(fragment, shared, marks);
 }
 
@@ -442,6 +387,43 @@ keep_table(GhFragment *fragment, int number)
 		table->root = 0;
 }
 
+/* Has the tables of a rank made, on the device at hand. */
+static void
+make_rank(GhFragment *fragment, int rank, bool elected, GhRef *marks)
+{
+	GhDeviceRun *device = fragment->device;
+
+	for (int i = 0; i < device->ntables && !is_over(fragment) && !device->no_rows; i++)
+	{
+		if (!is_made_in(fragment, i, rank))
+			continue;
+		if (!gh_device_finish_table(fragment, i, marks))
+			refuse(fragment);
+		else if (elected)
+			keep_table(fragment, i);
+	}
+}
+
+/*
+ * Devices make their tables at a time.  The elected one asks one after the other; meanwhile others ask those that come later,
+ * which give it the same answer then.
+ */
+static void
+help_to_make(GhFragment *fragment, int rank)
+{
+	GhRef		marks = 0;
+
+	for (int turn = 0; gh_device_turn_to(fragment, turn); turn++)
+	{
+		pg_atomic_uint32 *ranks = &tables_of(fragment)->asked;
+		uint32		asked = pg_atomic_read_u32(ranks);
+
+		if (turn > 0 && asked <= (uint32) rank && !is_refused(fragment) && has_begun(fragment, rank) &&
+			pg_atomic_compare_exchange_u32(ranks, &asked, (uint32) rank + 1))
+			make_rank(fragment, rank, false, &marks);
+	}
+}
+
 /* The elected one has the tables of a rank made, on the device at hand. */
 static void
 finish_rank(GhFragment *fragment, GhDeviceShared *shared, int rank)
@@ -449,15 +431,7 @@ finish_rank(GhFragment *fragment, GhDeviceShared *shared, int rank)
 	GhDeviceRun   *device = fragment->device;
 	GhRef		marks = 0;
 
-	for (int i = 0; i < device->ntables && !is_over(fragment) && !device->no_rows; i++)
-	{
-		if (!is_made_in(fragment, i, rank))
-			continue;
-		if (!gh_device_finish_table(fragment, i, &marks))
-			refuse(fragment);
-		else
-			keep_table(fragment, i);
-	}
+	make_rank(fragment, rank, true, &marks);
 	tell_rows(fragment, shared, marks);
 	/* nobody reads the inner sides now */
 	for (int i = 0; i < device->ntables; i++)
@@ -551,6 +525,8 @@ take_step(GhFragment *fragment, GhDeviceShared *shared, GhDeviceStep step, int r
 		case STEP_MAKE:
 			for (int turn = 0; elected && gh_device_turn_to(fragment, turn); turn++)
 				finish_rank(fragment, shared, rank);
+			if (!elected)
+				help_to_make(fragment, rank);
 			BarrierArriveAndWait(&shared->barrier, WAIT_EVENT_HASH_BUILD_ALLOCATE);
 			break;
 	}

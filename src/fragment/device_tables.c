@@ -171,6 +171,63 @@ gh_device_hold_table(GhDeviceTable *table, GhRef root)
 	return table->kept;
 }
 
+/* Of a chain that is not needed. */
+static void
+note_unused(GhDeviceSharedTables *own, const GhJoined *joined)
+{
+	for (int i = 0; joined != NULL && i < joined->nlevels; i++)
+	{
+		pg_atomic_write_u32(&own->becomes[joined->levels[i].table], GH_SHARED_UNUSED);
+		note_unused(own, joined->levels[i].inner);
+	}
+}
+
+/* Whether the copy of an index is right for all of an inner side, and the table of it is there, and stays. */
+static bool
+borrow_copy(GhFragment *fragment, int number, GhDeviceSharedTables *own)
+{
+	GhDeviceTable *table = &fragment->device->tables[number];
+	GhCopyTable used = gh_device_copy_table(fragment, number);
+
+	if (used == GH_COPY_NOT_USED)
+		return false;
+	if (used != GH_COPY_FAILED && table->kept)
+	{
+		if (used == GH_COPY_USED)
+			pg_atomic_write_u64(&own->copied[number], RelationGetNumberOfBlocks(table->side->relation));
+		return true;
+	}
+	/* it would be this process's alone */
+	gh_device_drop_table(fragment->device, table);
+	if (table->supply != NULL)
+		gh_supply_end(table->supply);
+	table->supply = NULL;
+	table->copied = false;
+	return false;
+}
+
+/*
+ * Looks for all tables of a chain that participants are to make, from the outermost down, and borrows those that have stayed;
+ * own: what participants share of the device at hand.
+ */
+void
+gh_device_borrow_shared(GhFragment *fragment, const GhJoined *joined, GhDeviceSharedTables *own, GhRef *marks)
+{
+	for (int i = 0; i < joined->nlevels; i++)
+	{
+		const GhJoinLevel *level = &joined->levels[i];
+
+		if (borrow_copy(fragment, level->table, own) || gh_device_borrow_table(fragment, level->table, marks))
+		{
+			pg_atomic_write_u64(&own->tables[level->table], fragment->device->tables[level->table].root);
+			pg_atomic_write_u32(&own->becomes[level->table], GH_SHARED_BORROWED);
+			note_unused(own, level->inner);
+		}
+		else if (level->inner != NULL)
+			gh_device_borrow_shared(fragment, level->inner, own, marks);
+	}
+}
+
 /* The table was made, under the name that it has: it may stay. */
 void
 gh_device_keep_table(GhFragment *fragment, int number)

@@ -331,6 +331,7 @@ create_one(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTab
 		return gh_error_set(error, GH_UNSUPPORTED, "the engine has no pipelines");
 	table->generation = asked->table_generation;
 	table->was_made = false;
+	table->make_error.status = GH_OK;
 	memset(&table->options, 0, sizeof(table->options));
 	memset(&table->results_from, 0, sizeof(table->results_from));
 	memset(&table->results_to, 0, sizeof(table->results_to));
@@ -432,8 +433,12 @@ static GhStatus
 turn_into_table(GhExecutor *executor, uint32 number, GhWorkerTable *table, GhError *error)
 {
 	const GhPipelineEngine *engine = gh_worker.engine->pipelines;
-	GhStatus	status = engine->make_table(table->pipeline, &table->made_table, error);
+	GhStatus	status = gh_executor_pass_point(GH_FAULT_POINT_SCAN_TABLE, error);
 
+	if (status == GH_OK)
+		status = engine->make_table(table->pipeline, &table->made_table, error);
+	if (status != GH_OK && status != GH_STOPPED)
+		table->make_error = *error;
 	if (status != GH_OK)
 		return status;
 	table->handle = table->made_table.table;
@@ -447,13 +452,15 @@ turn_into_table(GhExecutor *executor, uint32 number, GhWorkerTable *table, GhErr
 	return status;
 }
 
-/* A client that was stopped on its way asks again, and gets the same answer. */
+/* A client that was stopped on its way asks again, or another one asks, too, and gets the same answer. */
 static GhStatus
 make_table(GhExecutor *executor, GhSlot *slot, uint32 number, GhWorkerTable *table, GhError *error)
 {
-	GhStatus	status = gh_executor_pass_point(GH_FAULT_POINT_SCAN_TABLE, error);
+	GhStatus	status = table->make_error.status;
 
-	if (status == GH_OK && !table->was_made)
+	if (status != GH_OK)
+		*error = table->make_error;
+	else if (!table->was_made)
 		status = turn_into_table(executor, number, table, error);
 	if (status != GH_OK)
 		return status;

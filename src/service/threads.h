@@ -91,6 +91,7 @@ typedef struct GhWorkerTable
 	bool		was_made;
 	GhMadeTable made_table;		/* of the pipeline */
 	GhPipelineStats made_stats;
+	GhError		make_error;		/* why it was not; GH_OK: nothing failed */
 	/* Of a pipeline: from where on results were asked for last, and where they ended. */
 	GhCursor	results_from;
 	GhCursor	results_to;
