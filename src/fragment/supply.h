@@ -103,6 +103,7 @@ typedef struct GhSupply
 	GhResidentPlace found;		/* of the block that was looked up last */
 	bool		timing;
 	uint32		room;			/* pages of a request that are not on the device */
+	uint32		page_lines;		/* rows that may come back, for each of these */
 	uint32		list_room;		/* pages, or runs of them, of its list */
 	uint32		rows_room;		/* rows of a request that may come back; 0: no buffers are taken */
 	uint32		lines_room;		/* lines of all its pages */

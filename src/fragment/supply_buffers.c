@@ -22,8 +22,9 @@
 #include "service/placement.h"
 #include "service/service.h"
 
-/* Pages of a request. */
+/* Pages of a request; divided: of one of several supplies, to each of which goes a part of the pages. */
 #define GH_SUPPLY_PINNED 1024
+#define GH_SUPPLY_DIVIDED 512
 #define GH_SUPPLY_COPIED 192
 #define GH_SUPPLY_LISTED 512
 
@@ -45,8 +46,8 @@
  */
 #define GH_SUPPLY_WAIT_PAGE_NS ((uint64) GH_WITH_FAULT_POINTS(1000000, 4000))
 
-/* Bytes of a request's buffer that a page takes, but for its copy and its place in the list. */
-#define GH_SUPPLY_PAGE_BYTES (GH_LINE_WORDS * sizeof(uint64) + MaxHeapTuplesPerPage * sizeof(GhBackRow))
+/* A page has room for so many rows that come back, on the average, where it is known to have few. */
+#define GH_SUPPLY_LINES_LEAST 64
 
 /* Pages that this process's supplies may have pinned at a time. */
 static uint32 pins_of_process = 0;
@@ -57,8 +58,9 @@ pinned_room(const GhSupply *supply)
 {
 	uint32		allowed = (uint32) (NBuffers / (MaxBackends + NUM_AUXILIARY_PROCS));
 	uint32		left = allowed > pins_of_process ? allowed - pins_of_process : 0;
+	uint32		most = supply->nsupplies > 1 ? GH_SUPPLY_DIVIDED : GH_SUPPLY_PINNED;
 
-	return Min(Min(left, allowed / (uint32) Max(supply->nsupplies, 1)) / GH_SUPPLY_REQUESTS, GH_SUPPLY_PINNED);
+	return Min(Min(left, allowed / (uint32) Max(supply->nsupplies, 1)) / GH_SUPPLY_REQUESTS, most);
 }
 
 /* Whether pages may stay where they are; the supply's pages are set. */
@@ -69,11 +71,26 @@ gh_supply_may_pin(const GhSupply *supply, int device)
 		!RelationUsesLocalBuffers(supply->pages->relation) && pinned_room(supply) >= GH_SUPPLY_MIN;
 }
 
+/*
+ * Rows of a page that may come back, which most of a buffer is for: as many as ANALYZE has counted, and a quarter more.  A
+ * request whose pages have more is full with fewer of them.
+ */
+static uint32
+expected_lines(const GhSupply *supply)
+{
+	const FormData_pg_class *class = supply->pages->relation->rd_rel;
+	double		lines = MaxHeapTuplesPerPage;
+
+	if (class->relpages > 0 && class->reltuples > 0)
+		lines = 1.25 * class->reltuples / class->relpages;
+	return (uint32) Min(Max(lines, GH_SUPPLY_LINES_LEAST), MaxHeapTuplesPerPage);
+}
+
 static Size
 buffer_bytes(const GhSupply *supply)
 {
-	return sizeof(GhPageRef) * supply->list_room + GH_SUPPLY_PAGE_BYTES * supply->room +
-		(Size) BLCKSZ * supply->copy_room;
+	return sizeof(GhPageRef) * supply->list_room + GH_LINE_WORDS * sizeof(uint64) * supply->room +
+		sizeof(GhBackRow) * supply->page_lines * supply->room + (Size) BLCKSZ * supply->copy_room;
 }
 
 /* Pages of the list: where rows are listed, or nothing is on the device, those that are read are all. */
@@ -122,6 +139,8 @@ choose_room(GhSupply *supply)
 		supply->room = Min(supply->room, GH_SUPPLY_LISTED);
 	if (expects_few(supply))
 		supply->room = Min(supply->room, GH_SUPPLY_FEW);
+	/* few are one unit of the area anyway, and runs of pages that are on the device have very many rows */
+	supply->page_lines = supply->room > GH_SUPPLY_FEW ? expected_lines(supply) : MaxHeapTuplesPerPage;
 	/* without pins all are copies, and else those that a ring had to read */
 	supply->copy_room = Min(supply->room, GH_SUPPLY_COPIED);
 	if (supply->pins && supply->pages->strategy == NULL)
@@ -190,7 +209,7 @@ gh_supply_take_buffers(GhSupply *supply)
 	for (int i = 0; i < GH_SUPPLY_REQUESTS; i++)
 		lay_out(supply, &supply->requests[i], supply->buffers[i]);
 	supply->judged = MemoryContextAlloc(supply->context, sizeof(GhJudgedPage) * supply->room);
-	supply->rows_room = supply->lines_room = supply->room * MaxHeapTuplesPerPage;
+	supply->rows_room = supply->lines_room = supply->room * supply->page_lines;
 	supply->fill = Min(supply->room, Max(supply->fill, GH_SUPPLY_MIN));
 	return true;
 }
