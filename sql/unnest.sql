@@ -70,6 +70,41 @@ SELECT * FROM un_check('SELECT id FROM un_o o WHERE (SELECT count(*) FROM un_i i
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE n < (SELECT sum(n) FROM un_i i WHERE i.k = o.k ORDER BY 1)');
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE t < (SELECT max(t) FROM un_i i WHERE i.k = o.k ORDER BY max(t) DESC)');
 
+-- arguments and FILTER of aggregates are computed of each row; keys are not taken
+SELECT * FROM un_check('SELECT y, sum((SELECT sum(n) FROM un_i i WHERE i.k = o.k)), count(*) FROM un_o o GROUP BY y');
+SELECT * FROM un_check('SELECT sum(CASE WHEN x > (SELECT avg(x) FROM un_i i WHERE i.k = o.k) THEN n ELSE 0 END), count((SELECT max(y) FROM un_i i WHERE i.k8 = o.k8)) FROM un_o o');
+SELECT * FROM un_check('SELECT t, count(*) FILTER (WHERE x > (SELECT avg(x) FROM un_i i WHERE i.k = o.k)), count(DISTINCT (SELECT count(*) FROM un_i i WHERE i.k = o.k)) FROM un_o o WHERE x < 45 GROUP BY ROLLUP (t)');
+SELECT * FROM un_check('SELECT y, max(x) FROM un_o o GROUP BY y HAVING sum((SELECT count(*) FROM un_i i WHERE i.k = o.k)) > 600 ORDER BY sum((SELECT count(*) FROM un_i i WHERE i.k = o.k8))');
+SELECT * FROM un_check('SELECT y, string_agg((SELECT max(t) FROM un_i i WHERE i.k = o.k), '','' ORDER BY id) FROM un_o o LEFT JOIN un_j j USING (id) GROUP BY y');
+SELECT * FROM un_check('SELECT y, sum(sum((SELECT count(*) FROM un_i i WHERE i.k = o.k))) OVER (ORDER BY y) FROM un_o o GROUP BY y');
+SELECT * FROM un_check('SELECT y, (SELECT count(*) FROM un_i i WHERE i.y = o.y) FROM un_o o GROUP BY y');
+SELECT * FROM un_check('SELECT (SELECT count(*) FROM un_i i WHERE i.k = o.k) AS c, count(*) FROM un_o o GROUP BY 1');
+SELECT * FROM un_check('SELECT y, percentile_disc((SELECT 0.5 * count(*) / count(*) FROM un_i i WHERE i.y = o.y)) WITHIN GROUP (ORDER BY x) FROM un_o o GROUP BY y');
+SELECT * FROM un_check('SELECT id, (SELECT sum(o.x) FROM un_i i WHERE i.k = 3 LIMIT 1) FROM un_o o GROUP BY id ORDER BY 1 LIMIT 3');
+SELECT * FROM un_check('SELECT y, sum((SELECT sum(n / 0) FROM un_i i WHERE i.k = o.k)) FROM un_o o GROUP BY y');
+
+-- what is computed of groups
+SELECT * FROM un_check('SELECT y, sum(x), (SELECT count(*) FROM un_i i WHERE i.y = o.y) FROM un_o o GROUP BY y');
+SELECT * FROM un_check('SELECT k % 5 AS r, sum(x), (SELECT max(t) FROM un_i i WHERE i.x = max(o.y) AND i.y > 2), count(*) + (SELECT count(*) FROM un_i i WHERE i.y = min(o.y)) FROM un_o o GROUP BY k % 5 ORDER BY 4 DESC, 1 NULLS FIRST');
+SELECT * FROM un_check('SELECT k, y FROM un_o o GROUP BY y, k HAVING sum(x) > (SELECT sum(y) FROM un_i i WHERE i.k = o.k) AND max(n) < 90 AND count(*) > (SELECT count(*) FROM un_i i WHERE i.y = o.y AND i.k = o.k AND i.x < 5)');
+SELECT * FROM un_check('SELECT k, count(*) FROM un_o o GROUP BY k HAVING (SELECT count(*) FROM un_i i WHERE i.x = sum(o.x) - 300 AND i.k = o.k) = 0 ORDER BY (SELECT max(z) FROM un_j j WHERE j.k = o.k) NULLS FIRST, 1 LIMIT 5');
+SELECT * FROM un_check('SELECT DISTINCT (SELECT count(*) FROM un_j j WHERE j.k = o.k), max(o.x) / 10 FROM un_o o LEFT JOIN un_i i USING (k) GROUP BY o.k');
+SELECT * FROM un_check('SELECT i.t, max(o.x), (SELECT sum(z) FROM un_j j WHERE j.z = max(i.y)) FROM un_o o LEFT JOIN un_i i ON i.k8 = o.k8 AND i.x = o.x GROUP BY 1 HAVING bool_or(o.y > 1) OR (SELECT bool_or(z > 3) FROM un_j j WHERE j.k = min(o.k))');
+SELECT * FROM un_check('SELECT k, sum((SELECT sum(n) FROM un_i i WHERE i.k = o.k8)), (SELECT count(*) FROM un_i i WHERE i.k = o.k) FROM un_o o WHERE x > (SELECT min(x) FROM un_i i WHERE i.k8 = o.k8) GROUP BY k, k');
+SELECT * FROM un_check('SELECT j.id, (SELECT s FROM (SELECT y, sum(x) AS s, (SELECT count(*) FROM un_i i WHERE i.y = o.y) AS c FROM un_o o WHERE o.k = j.k GROUP BY y HAVING max(x) > (SELECT sum(y) FROM un_i i WHERE i.y = o.y AND i.x < 2) ORDER BY 1, 2 LIMIT 1) q) FROM un_j j');
+SELECT * FROM un_check('WITH w AS (SELECT k, sum(x) AS s FROM un_o GROUP BY k) SELECT y, count(*), (SELECT sum(s) FROM w WHERE w.k = o.y) FROM un_o o GROUP BY y');
+SELECT * FROM un_check('WITH w AS (SELECT k, sum(x) AS s FROM un_o GROUP BY k), v AS (SELECT y, k FROM un_o WHERE k < (SELECT max(s) FROM w)) SELECT y, count(*), (SELECT count(*) FROM un_i i WHERE i.k = v.y), (SELECT max(s) FROM w) FROM v WHERE k IN (SELECT k FROM w WHERE s > 100) AND EXISTS (SELECT FROM (SELECT k FROM w WHERE s > (SELECT min(s) FROM w)) q WHERE q.k = v.k) GROUP BY y');
+SELECT * FROM un_check('WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 9) SELECT r.n, count(*), (SELECT count(*) FROM un_i i WHERE i.y = r.n) FROM r JOIN un_o o ON o.y = r.n GROUP BY r.n');
+SELECT * FROM un_check('SELECT y, GROUPING(y), (SELECT count(*) FROM un_i i WHERE i.y = o.y) FROM un_o o GROUP BY y');
+SELECT * FROM un_check('SELECT y, row_number() OVER (ORDER BY (SELECT count(*) FROM un_i i WHERE i.y = o.y), y) FROM un_o o GROUP BY y');
+SELECT * FROM un_check('SELECT y, generate_series(1, (SELECT count(*) FROM un_i i WHERE i.y = o.y) / 20) FROM un_o o GROUP BY y');
+SELECT * FROM un_check('SELECT y FROM un_o o GROUP BY y HAVING EXISTS (SELECT FROM un_i i WHERE i.x = o.y) AND y NOT IN (SELECT k FROM un_j WHERE k IS NOT NULL)');
+SELECT * FROM un_check('SELECT y, (SELECT max(i.x) FROM un_i i WHERE i.y = o.y AND i.x > (SELECT avg(z) FROM un_j j WHERE j.k = o.y)) FROM un_o o GROUP BY y');
+CREATE TABLE un_p (a int PRIMARY KEY, b int, t text);
+INSERT INTO un_p SELECT i, i % 4, 't' || i % 3 FROM generate_series(1, 30) i;
+ANALYZE un_p;
+SELECT * FROM un_check('SELECT a, b, p.t, count(o.id), (SELECT count(*) FROM un_i i WHERE i.y = p.b AND i.t = p.t) FROM un_p p LEFT JOIN un_o o ON o.k = p.a GROUP BY a ORDER BY p.b, a LIMIT 9');
+
 -- numerics that are computed from such of a declared precision have room, whatever query computes them; others may not
 SELECT * FROM un_check('WITH w AS (SELECT k, t, sum(n) AS s FROM un_i GROUP BY k, t) SELECT a.k, a.t FROM w a WHERE a.s > (SELECT avg(s) * 1.2 FROM w b WHERE b.k = a.k)');
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < 0.2 * (SELECT avg(n) FROM un_i i WHERE i.k = o.k)');

@@ -21,13 +21,14 @@
  * such with a subquery, which is a join, the outer query has no need then.
  *
  * What is computed for keys that nobody asks for must not show (unnest_safe.c).  Subqueries of which it is
- * asked whether they have a row: unnest_in.c.
+ * asked whether they have a row: unnest_in.c; that are computed of groups: unnest_grouped.c.
  *
  * All of this changes a query before it is planned; plan_choice.c plans it both ways.
  */
 #include "postgres.h"
 
 #include "access/stratnum.h"
+#include "catalog/pg_aggregate.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -512,6 +513,22 @@ is_spared(const Unnesting *unnesting, Node *condition)
 	return list_member_ptr(unnesting->held, condition) && checkExprHasSubLink(condition);
 }
 
+/* Arguments and FILTER of the query's aggregates are computed of single rows of its FROM, as what it returns without any. */
+static Node *
+unnest_arguments(Node *node, Unnesting *unnesting)
+{
+	const Aggref *aggregate = (Aggref *) node;
+
+	if (node == NULL || IsA(node, Query))
+		return node;
+	if (!IsA(node, Aggref))
+		return expression_tree_mutator(node, unnest_arguments, unnesting);
+	/* those of an ordered set are computed of groups, too */
+	if (aggregate->agglevelsup > 0 || aggregate->aggkind != AGGKIND_NORMAL)
+		return node;
+	return expression_tree_mutator(node, unnest_mutator, unnesting);
+}
+
 /* Whether what the query returns is computed of single rows of its FROM. */
 static bool
 returns_rows(const Query *query)
@@ -548,6 +565,25 @@ reduce_level(Unnesting *unnesting)
 	query->jointree->quals = gh_conjunction(unnesting->conditions);
 }
 
+static void unnest_level(Unnesting *unnesting);
+
+/* What is computed of the query's groups is computed of rows, where they are a query in its FROM. */
+static void
+unnest_grouped(Unnesting *unnesting)
+{
+	Query	   *above = gh_unnest_as_rows(unnesting->query);
+	const GhLevel level = {above, unnesting->level->upper};
+	Unnesting	own = {.query = above,.level = &level};
+
+	if (above == NULL)
+		return;
+	unnest_level(&own);
+	if (own.done < GH_UNNESTED_GROUPS)
+		return;
+	*unnesting->query = *above;
+	unnesting->done = own.done;
+}
+
 static void
 unnest_level(Unnesting *unnesting)
 {
@@ -567,14 +603,17 @@ unnest_level(Unnesting *unnesting)
 		if (!is_spared(unnesting, lfirst(lc)))
 			conditions = lappend(conditions, lfirst(lc2));
 	query->jointree->quals = gh_conjunction(conditions);
-	if (!returns_rows(query))
-		return;
 	foreach(lc, query->targetList)
 	{
 		TargetEntry *entry = lfirst_node(TargetEntry, lc);
 
-		entry->expr = (Expr *) unnest_mutator((Node *) entry->expr, unnesting);
+		if (returns_rows(query))
+			entry->expr = (Expr *) unnest_mutator((Node *) entry->expr, unnesting);
+		else
+			entry->expr = (Expr *) unnest_arguments((Node *) entry->expr, unnesting);
 	}
+	query->havingQual = unnest_arguments(query->havingQual, unnesting);
+	unnest_grouped(unnesting);
 }
 
 typedef struct Walk

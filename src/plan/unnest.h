@@ -35,6 +35,10 @@ extern Node *gh_conjunction(List *quals);
 extern bool gh_reads_outer_columns(Node *node);
 extern bool gh_unnest_find_keys(const OpExpr *op, Node **inner, bool *inner_is_left);
 
+/* ---- unnest_grouped.c ---- */
+
+extern Query *gh_unnest_as_rows(const Query *original);
+
 /* ---- unnest_in.c ---- */
 
 extern Node *gh_unnest_not_in(const Query *query, const GhLevel *level, const SubLink *link, bool nulls);

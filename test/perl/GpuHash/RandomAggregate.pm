@@ -264,11 +264,17 @@ sub select_sql
 		$aggregate = 'count(*)', $float = 0 if $float && $sets && rand() < 0.9;
 		push @{ $float ? \@floats : \@exact }, $aggregate;
 	}
+	if (!$in_order && !$any_error && rand() < 0.12)
+	{
+		my ($value, @plain) = (GpuHash::RandomPairs::value('a.' . one_of(qw(k4 k8 g))), grep { /^a\.(?:k4|k8|g|i2)$/ } @keys);
+		push @exact, @plain && !$sets && rand() < 0.5 ? GpuHash::RandomPairs::value(one_of(@plain)) : one_of("count($value)", "sum($value)", "max($value)", "count(*) FILTER (WHERE a.g > $value)");
+	}
 	push @exact, 'GROUPING(' . join(', ', @keys[0 .. int(rand($nkeys))]) . ')' if $sets && rand() < 0.5;
 	my @output = (@keys, @exact);
 	my $sql = 'SELECT ' . join(', ', map({ "$output[$_] AS c$_" } 0 .. $#output), map({ "$floats[$_] AS r$_" } 0 .. $#floats)) . " FROM $from $where";
 	$sql .= ' GROUP BY ' . ($sets ? grouping_sets($nkeys) : join(', ', 1 .. $nkeys)) if $nkeys > 0;
 	$sql .= ' HAVING ' . having($keys[0]) if rand() < 0.3;
+	$sql .= ' HAVING count(*) > ' . GpuHash::RandomPairs::value($keys[0]) if $sql !~ /HAVING/ && !$sets && !$any_error && !$in_order && ($keys[0] // '') =~ /^a\.(?:k4|k8|g|i2)$/ && rand() < 0.15;
 	return ($sql, scalar @output, scalar @floats);
 }
 

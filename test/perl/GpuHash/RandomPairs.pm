@@ -8,6 +8,7 @@
 #	GpuHash::RandomPairs::member()	EXISTS or NOT EXISTS of a table, by keys of "a" and by such a condition
 #	GpuHash::RandomPairs::subquery()	one of: member(); a comparison with an aggregate of those rows of a table that have the keys of "a";
 #						NOT IN, of columns that may be NULL and of such that are not
+#	GpuHash::RandomPairs::value($column)	an aggregate, which has no digits after the point, of rows of a dimension that have the column as their key
 #	GpuHash::RandomPairs::side($d, $alias, $e)	what stands in the place of a dimension: its join with another one, of alias $e
 #	GpuHash::RandomPairs::is_bushy($plan)	whether an aggregate, or rows, of a plan reads joins with inner sides that are joins
 #	GpuHash::RandomPairs::is_unnested($plan)	whether a plan joins with groups in place of a subquery
@@ -71,6 +72,13 @@ sub of_group
 	my $column = $aggregate =~ /s\.d\)/ ? 'a.d' : one_of('a.n2', 'a.k8', 'a.g');
 	my $condition = "$column " . one_of('<', '>', '>=') . " $value";
 	return about_key($outer) . one_of($condition, $condition, "$value IS NULL", "($condition) IS NOT TRUE", "($condition OR a.g = 1)", "coalesce($condition, a.may)");
+}
+
+sub value
+{
+	my ($column) = @_;
+	my $where = one_of('', '', ' AND s.dg <> 1', ' AND s.dg > 2');
+	return '(SELECT ' . one_of('sum(s.dv)', 'count(*)', 'count(s.dv)', 'max(s.dv)', 'min(s.dg)', 'coalesce(max(s.dg), 7)') . ' FROM ' . one_of(qw(d0 d1 d1 d2)) . " s WHERE s.dk = $column$where)";
 }
 
 sub not_in
