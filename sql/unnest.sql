@@ -105,6 +105,27 @@ INSERT INTO un_p SELECT i, i % 4, 't' || i % 3 FROM generate_series(1, 30) i;
 ANALYZE un_p;
 SELECT * FROM un_check('SELECT a, b, p.t, count(o.id), (SELECT count(*) FROM un_i i WHERE i.y = p.b AND i.t = p.t) FROM un_p p LEFT JOIN un_o o ON o.k = p.a GROUP BY a ORDER BY p.b, a LIMIT 9');
 
+-- in FROM
+SELECT * FROM un_check('SELECT o.id, l.s, l.c FROM un_o o, LATERAL (SELECT sum(n) AS s, count(*) AS c FROM un_i i WHERE i.k = o.k) l');
+SELECT * FROM un_check('SELECT o.id, l.c + 1 FROM un_o o LEFT JOIN LATERAL (SELECT count(*) AS c, max(t) AS m FROM un_i i WHERE i.k = o.k AND i.y > 2) l ON true WHERE l.m IS NOT NULL OR o.x < 5 ORDER BY l.m, o.id LIMIT 20');
+SELECT * FROM un_check('SELECT y, sum(l.s), max(l.c), count(*) FILTER (WHERE l.s IS NULL) FROM un_o o CROSS JOIN LATERAL (SELECT sum(n) - 1.5 AS s, count(DISTINCT y) AS c FROM un_i i WHERE i.k8 = o.k8 AND i.k = o.k) l WHERE o.x < 40 GROUP BY y HAVING sum(l.c) > 3');
+SELECT * FROM un_check('SELECT l.c, count(*) FROM un_o o, LATERAL (SELECT count(*) AS c FROM un_i i WHERE i.k = o.k) l GROUP BY l.c');
+SELECT * FROM un_check('SELECT o.id, (SELECT max(z) FROM un_j j WHERE j.k = o.k AND j.id > l.c), l.s FROM un_o o JOIN LATERAL (SELECT count(*) AS c, coalesce(max(x), o.x) AS s FROM un_i i WHERE i.k = o.k) l ON true WHERE EXISTS (SELECT FROM un_j j WHERE j.z = l.c)');
+SELECT * FROM un_check('SELECT o.id, l.s, j.z FROM un_o o JOIN un_j j USING (id) CROSS JOIN LATERAL (SELECT sum(y) AS s FROM un_i i WHERE i.k = j.k AND i.y = o.y) l LEFT JOIN un_n ON a = j.z WHERE j.z > 2');
+SELECT * FROM un_check('SELECT id, l.s, m.s FROM un_o o, LATERAL (SELECT sum(y) AS s FROM un_i i WHERE i.k = o.k) l, LATERAL (SELECT min(z) AS s FROM un_j j WHERE j.k = o.k) m WHERE l.s > m.s');
+SELECT * FROM un_check('SELECT j.id, (SELECT sum(l.s) FROM un_o o, LATERAL (SELECT sum(y) AS s FROM un_i i WHERE i.k = o.k) l WHERE o.y = 1) FROM un_j j');
+SELECT * FROM un_check('SELECT o.k, l.* FROM un_o o LEFT JOIN un_j j ON j.id = o.id LEFT JOIN LATERAL (SELECT count(*) AS c, sum(n) AS s FROM un_i i WHERE i.k = j.k) l ON true');
+-- beyond an outer join, read by another table or by a join, with a condition in ON, as a row, or more than aggregates
+SELECT * FROM un_check('SELECT j.id, l.s FROM un_j j LEFT JOIN (un_o o CROSS JOIN LATERAL (SELECT sum(y) AS s FROM un_i i WHERE i.k = o.k) l) ON o.id = j.id');
+SELECT * FROM un_check('SELECT id, m.s FROM un_o o, LATERAL (SELECT count(*) AS s FROM un_i i WHERE i.k = o.k) l, LATERAL (SELECT min(z) AS s FROM un_j j WHERE j.k = l.s) m');
+SELECT * FROM un_check('SELECT o.id, j.id FROM un_o o CROSS JOIN LATERAL (SELECT count(*) AS c FROM un_i i WHERE i.k = o.k) l JOIN un_j j ON j.k = l.c');
+SELECT * FROM un_check('SELECT id, l.s FROM un_o o LEFT JOIN LATERAL (SELECT sum(y) AS s FROM un_i i WHERE i.k = o.k) l ON o.x > 10');
+SELECT * FROM un_check('SELECT id, l::text FROM un_o o, LATERAL (SELECT sum(y) AS s, count(*) AS c FROM un_i i WHERE i.k = o.k) l');
+SELECT * FROM un_check('SELECT id, l.s FROM un_o o, LATERAL (SELECT sum(y) AS s FROM un_i i WHERE i.k < o.k) l');
+SELECT * FROM un_check('SELECT id, l.s FROM un_o o, LATERAL (SELECT sum(y) AS s FROM un_i i WHERE i.k = o.k HAVING count(*) > 3) l');
+SELECT * FROM un_check('SELECT id, l.s FROM un_o o, LATERAL (SELECT sum(y / 0) AS s FROM un_i i WHERE i.k = o.k) l');
+SELECT * FROM un_check('SELECT id, l.t FROM un_o o, LATERAL (SELECT t FROM un_i i WHERE i.k = o.k ORDER BY i.id LIMIT 1) l');
+
 -- numerics that are computed from such of a declared precision have room, whatever query computes them; others may not
 SELECT * FROM un_check('WITH w AS (SELECT k, t, sum(n) AS s FROM un_i GROUP BY k, t) SELECT a.k, a.t FROM w a WHERE a.s > (SELECT avg(s) * 1.2 FROM w b WHERE b.k = a.k)');
 SELECT * FROM un_check('SELECT id FROM un_o o WHERE x < 0.2 * (SELECT avg(n) FROM un_i i WHERE i.k = o.k)');

@@ -91,7 +91,7 @@ find_candidates(Node *node, void *unused)
 	if (node == NULL)
 		return false;
 	if (IsA(node, Query))
-		return ((Query *) node)->hasSubLinks || gh_may_group_arms((Query *) node) ||
+		return ((Query *) node)->hasSubLinks || gh_may_group_arms((Query *) node) || gh_has_lateral_groups((Query *) node) ||
 			query_tree_walker((Query *) node, find_candidates, unused, 0);
 	if (IsA(node, SetOperationStmt))
 		return !((SetOperationStmt *) node)->all || expression_tree_walker(node, find_candidates, unused);

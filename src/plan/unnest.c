@@ -49,25 +49,9 @@ typedef struct Unnesting
 	List	   *conditions;		/* all of its WHERE, with IN in place of EXISTS */
 	List	   *held;			/* those of them that hold of each row which comes out for other reasons */
 	const Node *condition;		/* the one that is being changed; NULL: an expression is */
-	List	   *groups;			/* of that: what was made of its subqueries */
+	List	   *groups;			/* of GhUnnestedGroups, of that: what was made of its subqueries */
 	GhUnnested	done;
 } Unnesting;
-
-/* A subquery on its way to groups. */
-typedef struct Groups
-{
-	Query	   *query;			/* the outer one, */
-	const GhLevel *level;
-	Query	   *sub;			/* and this */
-	Index		varno;			/* of the groups among the outer one's tables, */
-	Index		joinno;			/* and of the join */
-	List	   *targets;		/* keys and aggregates */
-	List	   *clauses;		/* of the group: SortGroupClauses */
-	List	   *join_clauses;
-	List	   *links;			/* what these were in the subquery */
-	List	   *quals;			/* of the subquery, that stay */
-	List	   *implied;		/* conditions of the outer query that hold of whatever row has a group */
-} Groups;
 
 /* ------------------------------------------------------------ conditions */
 
@@ -252,202 +236,6 @@ gh_unnest_is_nullable(const Query *query, Index table)
 	return find_nulling_join((Node *) query->jointree, &table);
 }
 
-/* ---------------------------------------------------------------- groups */
-
-/* A column of the groups, for the outer query. */
-static Var *
-add_target(Groups *groups, Expr *expr, const char *name, Index sortgroupref)
-{
-	int			number = list_length(groups->targets) + 1;
-	TargetEntry *entry = makeTargetEntry(expr, (AttrNumber) number, psprintf("%s%d", name, number), false);
-
-	entry->ressortgroupref = sortgroupref;
-	groups->targets = lappend(groups->targets, entry);
-	return makeVar(groups->varno, (AttrNumber) number, exprType((Node *) expr), exprTypmod((Node *) expr),
-				   exprCollation((Node *) expr), 0);
-}
-
-static void
-add_key(Groups *groups, const OpExpr *op, Node *inner, bool inner_is_left)
-{
-	SortGroupClause *clause = makeNode(SortGroupClause);
-	TypeCacheEntry *type = lookup_type_cache(exprType(inner), TYPECACHE_EQ_OPR | TYPECACHE_LT_OPR);
-	OpExpr	   *join_clause = copyObject((OpExpr *) op);
-	Node	   *outer = inner_is_left ? lsecond(join_clause->args) : linitial(join_clause->args);
-	Var		   *key;
-
-	clause->tleSortGroupRef = (Index) list_length(groups->clauses) + 1;
-	clause->eqop = type->eq_opr;
-	clause->sortop = type->lt_opr;
-	clause->hashable = op_hashjoinable(type->eq_opr, exprType(inner));
-	key = add_target(groups, (Expr *) inner, "key", clause->tleSortGroupRef);
-	groups->clauses = lappend(groups->clauses, clause);
-	IncrementVarSublevelsUp(outer, -1, 1);
-	join_clause->args = inner_is_left ? list_make2(key, outer) : list_make2(outer, key);
-	groups->join_clauses = lappend(groups->join_clauses, join_clause);
-}
-
-/* A count, which is 0 where there is none. */
-Expr *
-gh_unnest_count_or_zero(Expr *count)
-{
-	CoalesceExpr *result = makeNode(CoalesceExpr);
-
-	result->coalescetype = INT8OID;
-	result->args = list_make2(count, makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(0), false,
-											   FLOAT8PASSBYVAL));
-	result->location = -1;
-	return (Expr *) result;
-}
-
-/* Aggregates become columns of the groups. */
-static Node *
-replace_aggregates(Node *node, Groups *groups)
-{
-	if (node == NULL)
-		return NULL;
-	if (IsA(node, Aggref))
-	{
-		Var		   *var = add_target(groups, (Expr *) node, "agg", 0);
-
-		gh_add_nulling_join(var, groups->joinno);
-		if (!gh_unnest_is_count((Aggref *) node))
-			return (Node *) var;
-		return (Node *) gh_unnest_count_or_zero((Expr *) var);
-	}
-	return expression_tree_mutator(node, replace_aggregates, groups);
-}
-
-/* Whether a subquery is aggregates over all of its rows, and nothing else. */
-static bool
-is_plain_aggregation(const Query *sub)
-{
-	return sub->commandType == CMD_SELECT && sub->hasAggs && sub->groupClause == NIL && sub->groupingSets == NIL &&
-		sub->havingQual == NULL && sub->distinctClause == NIL && sub->limitCount == NULL && sub->limitOffset == NULL &&
-		sub->setOperations == NULL && sub->cteList == NIL && sub->rowMarks == NIL && !sub->hasWindowFuncs &&
-		!sub->hasTargetSRFs && sub->jointree->fromlist != NIL && list_length(sub->targetList) == 1;
-}
-
-/* Divides the subquery's conditions into those that say which rows are the outer row's, and others. */
-static bool
-take_keys(Groups *groups)
-{
-	ListCell   *lc;
-
-	foreach(lc, gh_conjuncts(groups->sub->jointree->quals))
-	{
-		Node	   *clause = lfirst(lc);
-		Node	   *inner;
-		bool		inner_is_left;
-
-		if (!contain_vars_of_level(clause, 1))
-			groups->quals = lappend(groups->quals, clause);
-		else if (gh_unnest_find_keys((OpExpr *) clause, &inner, &inner_is_left))
-		{
-			add_key(groups, (OpExpr *) clause, inner, inner_is_left);
-			groups->links = lappend(groups->links, clause);
-		}
-		else
-			return false;
-	}
-	return groups->clauses != NIL;
-}
-
-/* Makes groups only of keys that rows of one table have which may ask for them, where conditions tell. */
-static void
-restrict_groups(Groups *groups, List *conditions)
-{
-	Node	   *asked = gh_unnest_asked_keys(groups->query, groups->level, conditions, groups->sub, groups->links,
-											 &groups->implied);
-
-	if (asked == NULL)
-		return;
-	groups->quals = lappend(groups->quals, asked);
-	groups->sub->hasSubLinks = groups->sub->hasSubLinks || checkExprHasSubLink(asked);
-}
-
-/* ---------------------------------------------------------------- scalar subqueries */
-
-/* A query in FROM, with columns of these targets' names. */
-RangeTblEntry *
-gh_unnest_subquery(Query *query, const char *name, const List *targets)
-{
-	RangeTblEntry *table = makeNode(RangeTblEntry);
-	List	   *names = NIL;
-	ListCell   *lc;
-
-	foreach(lc, targets)
-		names = lappend(names, makeString(pstrdup(lfirst_node(TargetEntry, lc)->resname)));
-	table->rtekind = RTE_SUBQUERY;
-	table->subquery = query;
-	table->eref = makeAlias(name, names);
-	return table;
-}
-
-/* Puts the groups beside all that the outer query is made from. */
-static void
-join_groups(Groups *groups)
-{
-	Query	   *query = groups->query;
-	FromExpr   *from = query->jointree;
-	RangeTblEntry *table = gh_unnest_subquery(groups->sub, "groups", groups->targets);
-	RangeTblEntry *join = makeNode(RangeTblEntry);
-	RangeTblRef *ref = makeNode(RangeTblRef);
-	JoinExpr   *expr = makeNode(JoinExpr);
-
-	join->rtekind = RTE_JOIN;
-	join->jointype = JOIN_LEFT;
-	join->eref = makeAlias("unnamed_join", NIL);
-	query->rtable = lappend(lappend(query->rtable, table), join);
-	ref->rtindex = (int) groups->varno;
-	expr->jointype = JOIN_LEFT;
-	expr->larg = list_length(from->fromlist) == 1 ? linitial(from->fromlist) :
-		(Node *) makeFromExpr(from->fromlist, NULL);
-	expr->rarg = (Node *) ref;
-	expr->quals = gh_conjunction(groups->join_clauses);
-	expr->rtindex = (int) groups->joinno;
-	from->fromlist = list_make1(expr);
-}
-
-/* What takes the place of a scalar subquery; NULL: it stays. */
-static Node *
-unnest_scalar(Unnesting *unnesting, const SubLink *link)
-{
-	Query	   *query = unnesting->query;
-	Groups		groups = {.query = query,.level = unnesting->level,.sub = copyObject((Query *) link->subselect)};
-	Query	   *sub = groups.sub;
-	Groups	   *made;
-	Node	   *result;
-
-	if (link->subLinkType != EXPR_SUBLINK || !is_plain_aggregation(sub) || !gh_unnest_is_safe((Node *) sub, groups.level))
-		return NULL;
-	groups.varno = (Index) list_length(query->rtable) + 1;
-	groups.joinno = groups.varno + 1;
-	if (!take_keys(&groups))
-		return NULL;
-	result = (Node *) linitial_node(TargetEntry, sub->targetList)->expr;
-	if (checkExprHasSubLink(result))
-		return NULL;
-	/* its columns of the outer query are that query's own from here on */
-	result = replace_aggregates(result, &groups);
-	restrict_groups(&groups, unnesting->conditions);
-	sub->targetList = groups.targets;
-	sub->groupClause = groups.clauses;
-	/* of the one row that it was */
-	sub->sortClause = NIL;
-	sub->jointree->quals = gh_conjunction(groups.quals);
-	if (gh_reads_outer_columns((Node *) sub))
-		return NULL;
-	IncrementVarSublevelsUp(result, -1, 1);
-	if (gh_reads_outer_columns(result))
-		return NULL;
-	join_groups(&groups);
-	made = palloc(sizeof(Groups));
-	*made = groups;
-	unnesting->groups = lappend(unnesting->groups, made);
-	return result;
-}
-
 /* ---------------------------------------------------------- whole queries */
 
 static Node *
@@ -463,7 +251,11 @@ unnest_mutator(Node *node, Unnesting *unnesting)
 								  node == unnesting->condition);
 	else if (IsA(node, SubLink))
 	{
-		result = unnest_scalar(unnesting, (SubLink *) node);
+		GhUnnestedGroups *groups = palloc(sizeof(GhUnnestedGroups));
+
+		result = gh_unnest_scalar(unnesting->query, unnesting->level, unnesting->conditions, (SubLink *) node, groups);
+		if (result != NULL)
+			unnesting->groups = lappend(unnesting->groups, groups);
 		done = GH_UNNESTED_GROUPS;
 	}
 	if (result == NULL)
@@ -498,7 +290,7 @@ unnest_condition(Node *condition, Unnesting *unnesting)
 	needed = find_nonnullable_rels(condition);
 	foreach(lc, unnesting->groups)
 	{
-		const Groups *groups = lfirst(lc);
+		const GhUnnestedGroups *groups = lfirst(lc);
 
 		if (bms_is_member((int) groups->varno, needed))
 			unnesting->held = list_concat_unique_ptr(unnesting->held, groups->implied);
@@ -543,7 +335,7 @@ may_unnest(Unnesting *unnesting)
 {
 	Query	   *query = unnesting->query;
 
-	if (!query->hasSubLinks || query->commandType != CMD_SELECT || query->rowMarks != NIL ||
+	if ((!query->hasSubLinks && !gh_has_lateral_groups(query)) || query->commandType != CMD_SELECT || query->rowMarks != NIL ||
 		query->setOperations != NULL || query->jointree->fromlist == NIL)
 		return false;
 	unnesting->conditions = gh_conjuncts(query->jointree->quals);
@@ -595,6 +387,11 @@ unnest_level(Unnesting *unnesting)
 
 	if (!may_unnest(unnesting))
 		return;
+	if (gh_unnest_laterals(query, unnesting->level, unnesting->conditions))
+	{
+		unnesting->done = GH_UNNESTED_GROUPS;
+		unnesting->conditions = gh_conjuncts(query->jointree->quals);
+	}
 	foreach(lc, unnesting->conditions)
 		lfirst(lc) = prefer_in(lfirst(lc), unnesting);
 	foreach(lc, unnesting->conditions)

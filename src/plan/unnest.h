@@ -27,13 +27,26 @@ typedef enum GhUnnested
 
 extern GhUnnested gh_unnest(Query *query);
 extern bool gh_unnest_is_in_from(const Query *query, Index table);
-extern Expr *gh_unnest_count_or_zero(Expr *count);
-extern RangeTblEntry *gh_unnest_subquery(Query *query, const char *name, const List *targets);
 extern bool gh_unnest_is_nullable(const Query *query, Index table);
 extern List *gh_conjuncts(Node *quals);
 extern Node *gh_conjunction(List *quals);
 extern bool gh_reads_outer_columns(Node *node);
 extern bool gh_unnest_find_keys(const OpExpr *op, Node **inner, bool *inner_is_left);
+
+/* ---- unnest_groups.c ---- */
+
+/* What was made of a subquery. */
+typedef struct GhUnnestedGroups
+{
+	Index		varno;			/* the groups, among the outer query's tables */
+	List	   *implied;		/* conditions of that query that hold of whatever row has a group */
+} GhUnnestedGroups;
+
+extern Expr *gh_unnest_count_or_zero(Expr *count);
+extern RangeTblEntry *gh_unnest_subquery(Query *query, const char *name, const List *targets);
+extern Node *gh_unnest_scalar(Query *query, const GhLevel *level, List *conditions, const SubLink *link, GhUnnestedGroups *made);
+extern bool gh_has_lateral_groups(const Query *query);
+extern bool gh_unnest_laterals(Query *query, const GhLevel *level, List *conditions);
 
 /* ---- unnest_grouped.c ---- */
 

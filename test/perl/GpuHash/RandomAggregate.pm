@@ -269,6 +269,12 @@ sub select_sql
 		my ($value, @plain) = (GpuHash::RandomPairs::value('a.' . one_of(qw(k4 k8 g))), grep { /^a\.(?:k4|k8|g|i2)$/ } @keys);
 		push @exact, @plain && !$sets && rand() < 0.5 ? GpuHash::RandomPairs::value(one_of(@plain)) : one_of("count($value)", "sum($value)", "max($value)", "count(*) FILTER (WHERE a.g > $value)");
 	}
+	if (!$in_order && !$any_error && !$outer && rand() < 0.06)
+	{
+		(my $value = GpuHash::RandomPairs::value('a.' . one_of(qw(k4 k8 g)))) =~ s/ FROM / AS v FROM /;
+		$from .= one_of(" CROSS JOIN LATERAL $value l", " LEFT JOIN LATERAL $value l ON true");
+		push @exact, one_of('sum(l.v)', 'count(l.v)', 'max(l.v)', 'count(*) FILTER (WHERE l.v > a.g)');
+	}
 	push @exact, 'GROUPING(' . join(', ', @keys[0 .. int(rand($nkeys))]) . ')' if $sets && rand() < 0.5;
 	my @output = (@keys, @exact);
 	my $sql = 'SELECT ' . join(', ', map({ "$output[$_] AS c$_" } 0 .. $#output), map({ "$floats[$_] AS r$_" } 0 .. $#floats)) . " FROM $from $where";
