@@ -105,6 +105,17 @@ RESET work_mem;
 -- a bitmap of few rows is not given up for groups that are made of all pages
 EXPLAIN (COSTS OFF) SELECT d1, count(*) FROM pch_fact WHERE d2 BETWEEN 5 AND 30 GROUP BY 1;
 
+-- plans that were kept go when gpuhash is switched off, and when it is switched on again
+SET plan_cache_mode = force_generic_plan;
+PREPARE pch_kept AS SELECT d1, count(*) FROM pch_fact GROUP BY 1;
+EXPLAIN (COSTS OFF) EXECUTE pch_kept;
+SET gpuhash.enabled = off;
+EXPLAIN (COSTS OFF) EXECUTE pch_kept;
+RESET gpuhash.enabled;
+EXPLAIN (COSTS OFF) EXECUTE pch_kept;
+DEALLOCATE pch_kept;
+RESET plan_cache_mode;
+
 -- rows of any parallel plan are grouped by its processes
 SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;

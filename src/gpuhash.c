@@ -14,6 +14,7 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/guc.h"
+#include "utils/plancache.h"
 
 #include "aggregate/node.h"
 #include "engine/engine.h"
@@ -78,6 +79,14 @@ static const struct config_enum_entry fallback_options[] = {
 	{NULL, 0, false}
 };
 
+/* Plans that were kept were made with the other value: of prepared statements, and of functions in PL/pgSQL. */
+static void
+forget_plans(bool enabled, void *extra)
+{
+	if (enabled != gh_enabled)
+		ResetPlanCache();
+}
+
 static void
 define_switches(void)
 {
@@ -89,7 +98,7 @@ define_switches(void)
 							 PGC_USERSET,
 							 GUC_EXPLAIN,
 							 NULL,
-							 NULL,
+							 forget_plans,
 							 NULL);
 	DefineCustomBoolVariable("gpuhash.enable_join",
 							 "Lets the planner consider GpuHashJoin.",

@@ -30,6 +30,7 @@
 
 #include "fragment/costs.h"
 #include "plan/calibrate.h"
+#include "result_rows.h"
 
 PG_FUNCTION_INFO_V1(gpuhash_calibrate);
 
@@ -237,7 +238,7 @@ gpuhash_calibrate(PG_FUNCTION_ARGS)
 	if (!isnan(suggestions[PAGE].cost))
 		suggestions[BUS].why = "not measured: it shows in large tables that several processes read; "
 			"test/bench/calibrate.sql measures it";
-	InitMaterializedSRF(fcinfo, 0);
+	gh_rows_begin(fcinfo, "tffft");
 	for (int i = 0; i < NSETTINGS; i++)
 		put_suggestion((ReturnSetInfo *) fcinfo->resultinfo, &suggestions[i], unit);
 	return (Datum) 0;

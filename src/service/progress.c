@@ -19,6 +19,7 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
+#include "result_rows.h"
 #include "service/progress.h"
 #include "service/shared.h"
 
@@ -179,7 +180,7 @@ gpuhash_service_progress(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 
-	InitMaterializedSRF(fcinfo, 0);
+	gh_rows_begin(fcinfo, "iooittllz");
 	if (gh_service == NULL)
 		return (Datum) 0;
 	for (int i = 0; i < GH_PROGRESS_MAX; i++)

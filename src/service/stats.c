@@ -17,6 +17,7 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
+#include "result_rows.h"
 #include "service/client.h"
 #include "service/shared.h"
 #include "service/stats.h"
@@ -224,7 +225,7 @@ gpuhash_service_stat(PG_FUNCTION_ARGS)
 	bool		nulls[STAT_COLUMNS] = {false};
 	uint64		reset;
 
-	InitMaterializedSRF(fcinfo, 0);
+	gh_rows_begin(fcinfo, "llllllllllfflllllllllllllllllz");
 	if (!gh_service_enabled())
 		return (Datum) 0;
 	for (int i = STAT_REQUESTS; i <= STAT_ABANDONED; i++)
@@ -337,7 +338,7 @@ gpuhash_service_activity(PG_FUNCTION_ARGS)
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	bool		all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 
-	InitMaterializedSRF(fcinfo, 0);
+	gh_rows_begin(fcinfo, "iooittllf");
 	if (!gh_service_enabled())
 		return (Datum) 0;
 	for (uint32 i = 0; i < gh_service->slots; i++)

@@ -14,6 +14,7 @@
 #include "utils/memutils.h"
 
 #include "compat.h"
+#include "result_rows.h"
 #include "table/table.h"
 
 /* What stands for an operation in SQL. */
@@ -183,15 +184,13 @@ found_values(const GhMixedBatch *batch)
 static Datum
 make_row(FunctionCallInfo fcinfo, const GhMixedBatch *batch, ArrayType *found)
 {
-	TupleDesc	columns;
+	TupleDesc	columns = gh_row_type(fcinfo, ARR_ELEMTYPE(found) == BYTEAOID ? "BY" : "BL");
 	Datum		row[2];
 	bool		nulls[2] = {false, false};
 
-	if (get_call_result_type(fcinfo, NULL, &columns) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	row[0] = PointerGetDatum(gh_make_bool_array(batch->flags, NULL, batch->count));
 	row[1] = PointerGetDatum(found);
-	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(columns), row, nulls));
+	return HeapTupleGetDatum(heap_form_tuple(columns, row, nulls));
 }
 
 /* ---------------------------------------------------------------- functions */

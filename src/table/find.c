@@ -12,6 +12,7 @@
 #include "utils/tuplestore.h"
 
 #include "compat.h"
+#include "result_rows.h"
 #include "table/table.h"
 
 PG_FUNCTION_INFO_V1(gpuhash_find_key);
@@ -199,7 +200,7 @@ find_all(FunctionCallInfo fcinfo, const GhStoredInfo *info, bytea *buffer)
 
 	gh_keys_arg(fcinfo, 1, info, true, &keys);
 	gh_keys_leave_out(info, &keys);
-	InitMaterializedSRF(fcinfo, 0);
+	gh_rows_begin(fcinfo, buffer == NULL ? "ll" : "ly");
 	for (uint64 done = 0; done < keys.count;)
 	{
 		uint64		chunk = gh_find_lists(info, (const char *) keys.keys + done * info->key_size,

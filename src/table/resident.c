@@ -10,6 +10,7 @@
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
+#include "result_rows.h"
 #include "service/service.h"
 #include "store/shared_copies.h"
 #include "store/resident_file.h"
@@ -94,7 +95,7 @@ gpuhash_list_resident(PG_FUNCTION_ARGS)
 	GhResidentInfo *infos;
 	int			count = 0;
 
-	InitMaterializedSRF(fcinfo, 0);
+	gh_rows_begin(fcinfo, "oillzlltll");
 	if (!gh_service_enabled())
 		return (Datum) 0;
 	gh_resident_tables_forget_gone();

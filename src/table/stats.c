@@ -20,6 +20,7 @@
 
 #include "compat.h"
 #include "gpuhash.h"
+#include "result_rows.h"
 #include "service/placement.h"
 #include "service/service.h"
 #include "service/stats.h"
@@ -105,14 +106,11 @@ gpuhash_table_stats(PG_FUNCTION_ARGS)
 	GhStoredInfo info;
 	GhTableNumbers numbers;
 	const GhTableStats *stats = &numbers.stats;
-	TupleDesc	columns;
+	TupleDesc	columns = gh_row_type(fcinfo, "titlliLffflllllllll");
 	Datum		row[STAT_COLUMNS];
 	bool		nulls[STAT_COLUMNS] = {false};
 
 	gh_table_arg(fcinfo, GH_MAY_READ, &info);
-	if (get_call_result_type(fcinfo, NULL, &columns) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	Assert(columns->natts == STAT_COLUMNS);
 	if (!gh_read_numbers(&info, &numbers))
 		gh_table_report_missing(info.key.name);
 	if (numbers.lost)
@@ -144,7 +142,7 @@ gpuhash_table_stats(PG_FUNCTION_ARGS)
 	row[STAT_BYTES_FROM_DEVICE] = Int64GetDatum((int64) numbers.bytes_from_device);
 	row[STAT_READS] = Int64GetDatum((int64) numbers.reads);
 	row[STAT_WRITES] = Int64GetDatum((int64) numbers.writes);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(columns), row, nulls)));
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(columns, row, nulls)));
 }
 
 /* ------------------------------------------------------------------- views */
@@ -204,7 +202,6 @@ emit_subtables(ReturnSetInfo *result, const GhStoredInfo *info, const GhRights *
 		row[SUBTABLE_ENTRIES] = Int64GetDatum((int64) subtable->entries);
 		row[SUBTABLE_FILL_FACTOR] = Float8GetDatum(subtable->slots == 0 ? 0.0 :
 												   (double) subtable->entries / subtable->slots);
-		/* the row ends before these where an earlier build's script made the function */
 		row[SUBTABLE_BYTES] = Int64GetDatum((int64) (numbers->parts_on_device ? subtable->bytes_paged : subtable->bytes));
 		row[SUBTABLE_DEVICE_BYTES] = Int64GetDatum((int64) (numbers->parts_on_device ? subtable->bytes : 0));
 		tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
@@ -213,13 +210,13 @@ emit_subtables(ReturnSetInfo *result, const GhStoredInfo *info, const GhRights *
 
 /* Rows of the tables of this database that the current user may read, or watch over. */
 static Datum
-emit_all(FunctionCallInfo fcinfo, EmitTable emit)
+emit_all(FunctionCallInfo fcinfo, const char *columns, EmitTable emit)
 {
 	bool		all = has_privs_of_role(GetUserId(), ROLE_PG_MONITOR);
 	GhStoredInfo *tables;
 	int			count;
 
-	InitMaterializedSRF(fcinfo, 0);
+	gh_rows_begin(fcinfo, columns);
 	tables = gh_store_list(GH_STORE_TABLE, MyDatabaseId, &count);
 	for (int i = 0; i < count; i++)
 	{
@@ -237,13 +234,13 @@ emit_all(FunctionCallInfo fcinfo, EmitTable emit)
 Datum
 gpuhash_list_tables(PG_FUNCTION_ARGS)
 {
-	return emit_all(fcinfo, emit_table);
+	return emit_all(fcinfo, "toTttiiibbllfll", emit_table);
 }
 
 Datum
 gpuhash_list_subtables(PG_FUNCTION_ARGS)
 {
-	return emit_all(fcinfo, emit_subtables);
+	return emit_all(fcinfo, "tillfll", emit_subtables);
 }
 
 /* ----------------------------------------------------------------- devices */
@@ -329,7 +326,7 @@ gpuhash_list_devices(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 
-	InitMaterializedSRF(fcinfo, 0);
+	gh_rows_begin(fcinfo, "tittllllllttilf");
 	emit_device(result, gh_cpu_engine()->name, -1, NULL, "ready");
 	if (gh_service_enabled())
 		gh_service_emit_devices(result);

@@ -154,6 +154,43 @@ SKIP: {
 		qr/^- operator family integer_ops/m, 'found: a function of an operator family');
 }
 
+# ------------------------------------- functions that a script of another version has made
+
+# A new library is there before the scripts are: rows that are made by place do not fit then, and whoever asks is told so.
+my %arguments = (gpuhash_table_stats => "'rows'", gpuhash_find_all => "'rows', '{1}'::bigint[]", gpuhash_find_all_bytea => "'bytes', '{1}'::bigint[]",
+	gpuhash_apply_pairs => qq('pairs', '{i}'::"char"[], '{1}'::bigint[], '{2}'::bigint[]),
+	gpuhash_apply_bytea_pairs => qq('wide', '{i}'::"char"[], '{1}'::bigint[], '{\\\\x00000000000000000000000000000001}'::bytea[]));
+$server->query('CREATE EXTENSION gpuhash; CREATE SCHEMA older');
+# they are the session's
+my $tables = "DO 'BEGIN PERFORM gpuhash_create(''rows'', multi => true), gpuhash_create(''pairs''), gpuhash_create(''wide'', 16), gpuhash_create(''bytes'', 16, multi => true); END';";
+my @functions = split /\n/, $server->query(<<'SQL');
+SELECT p.prosrc, (SELECT string_agg(format_type(t, NULL), ', ' ORDER BY n) FROM unnest(p.proargtypes) WITH ORDINALITY a(t, n)),
+	(SELECT string_agg(format_type(t, NULL), ', ' ORDER BY n) FROM unnest(p.proallargtypes, p.proargmodes) WITH ORDINALITY a(t, m, n) WHERE m IN ('o', 't'))
+FROM pg_proc p JOIN pg_depend d ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND d.deptype = 'e'
+WHERE d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'gpuhash') AND p.prolang = (SELECT oid FROM pg_language WHERE lanname = 'c')
+	AND p.proallargtypes IS NOT NULL AND 't' || array_to_string(p.proargmodes, '') ~ '[ot].*[ot]' ORDER BY 1
+SQL
+cmp_ok(scalar @functions, '>=', 12, 'functions with rows: ' . scalar @functions);
+for (@functions)
+{
+	my ($source, $in, $out) = split /\|/;
+	my @columns = split /, /, $out;
+	my $set = $server->query("SELECT proretset FROM pg_proc WHERE prosrc = '$source' LIMIT 1") eq 't' ? 'SETOF ' : '';
+	my $call = sub {
+		my (@declared) = @_;
+		my $outs = join ', ', map { "OUT c$_ $declared[$_]" } 0 .. $#declared;
+		$server->query("DROP FUNCTION IF EXISTS older.f; CREATE FUNCTION older.f(" . join(', ', grep { $_ ne '' } $in, $outs) . ") RETURNS ${set}record AS '\$libdir/gpuhash', '$source' LANGUAGE C");
+		my (undef, undef, $err) = $server->run("$tables SELECT * FROM older.f(" . ($arguments{$source} // '') . ')');
+		return $err;
+	};
+	my $refused = qr/ERROR:  55000: function older\.f\(.*\) is of another version of the extension than the library.*ALTER EXTENSION gpuhash UPDATE/s;
+	my $err = $call->(@columns);
+	is($err, '', "$source as this version declares it");
+	like($call->(@columns, 'text'), $refused, 'with a column more');
+	like($call->(@columns[0 .. $#columns - 1]), $refused, 'with one less') if @columns > 2;
+	like($call->(map { $_ eq $columns[-1] ? 'date' : $_ } @columns), $refused, 'with another type');
+}
+
 $server->stop;
 unlike($server->log, qr/PANIC|TRAP|terminated by signal/, 'a clean log');
 done_testing();
