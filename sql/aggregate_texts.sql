@@ -16,6 +16,21 @@ SELECT * FROM compare_aggregate('SELECT left(t, k - 1500), right(t, 7 - k % 15),
 SELECT * FROM compare_aggregate('SELECT right(t, CASE WHEN k % 2 = 0 THEN -2147483647 ELSE 2147483647 END), left(t, CASE WHEN k % 3 = 0 THEN -2147483647 ELSE 2147483647 END), count(*) FROM texts GROUP BY 1, 2');
 -- compressed ones are handed back
 SELECT * FROM compare_aggregate('SELECT left(long, 7), right(long, 3), count(*), sum(length(long)), sum(octet_length(long)), max(strpos(long, ''é100é'')) FROM texts GROUP BY 1, 2');
+-- IN of any length, of texts whose blanks count and of such whose do not
+SELECT format('SELECT count(*), sum(k), count(t) FROM texts WHERE t IN (%s)', string_agg(quote_literal(w || i), ', ')) AS long_list
+	FROM unnest(ARRAY['', ' ', 'straße ', '日本語', 'a', 'none', 'xxabcxx ']) w, generate_series(1, 40, 3) i \gset
+SELECT * FROM compare_aggregate(:'long_list');
+SELECT * FROM compare_aggregate(replace(:'long_list', 'IN (', 'NOT IN ('));
+SELECT * FROM compare_aggregate(replace(:'long_list', 'IN (', 'NOT IN (NULL, '));
+SELECT * FROM compare_aggregate(format('SELECT c, count(*), sum(k) FROM texts WHERE c IN (%s) GROUP BY c', (SELECT string_agg(quote_literal('c' || i || repeat(' ', i % 4)), ', ') FROM generate_series(3, 90) i)));
+SELECT * FROM compare_aggregate(format('SELECT v, count(*), sum(k) FROM texts WHERE v IN (%s) GROUP BY v', (SELECT string_agg(quote_literal('v' || i || repeat(' ', (i % 5) / 4)), ', ') FROM generate_series(3, 200, 2) i)));
+SELECT * FROM compare_aggregate(format('SELECT count(*), sum(k) FROM texts WHERE left(t, 1) IN (%s)', (SELECT string_agg(quote_literal(chr(i)), ', ') FROM generate_series(32, 126) i)));
+CREATE TABLE texts_others AS SELECT i AS k, md5((i % 100)::text)::uuid AS u, decode(md5((i % 90)::text), 'hex') AS b, ('n' || i % 80)::name AS n FROM generate_series(1, 1000) i;
+ANALYZE texts_others;
+SELECT * FROM compare_aggregate(format('SELECT count(*), sum(k) FROM texts_others WHERE u IN (%s)', (SELECT string_agg(quote_literal(md5(i::text)), ', ') FROM generate_series(50, 150) i)));
+SELECT * FROM compare_aggregate(format('SELECT count(*), sum(k) FROM texts_others WHERE b NOT IN (%s)', (SELECT string_agg(quote_literal('\x' || md5(i::text)), ', ') FROM generate_series(50, 150) i)));
+SELECT * FROM compare_aggregate(format('SELECT count(*), sum(k) FROM texts_others WHERE n = ANY (%L::name[])', (SELECT array_agg('n' || i) FROM generate_series(50, 150) i)));
+DROP TABLE texts_others;
 -- what is not of one byte, or no constant, or a new text, is PostgreSQL's
 SELECT * FROM compare_aggregate('SELECT trim(t, ''é''), count(*) FROM texts GROUP BY 1');
 SELECT * FROM compare_aggregate('SELECT upper(v), count(*) FROM texts GROUP BY 1');

@@ -20,6 +20,7 @@
 #include "utils/uuid.h"
 
 #include "compat.h"
+#include "engine/program/program_text.h"
 #include "expr/translate.h"
 #include "expr/values.h"
 
@@ -405,8 +406,7 @@ translate_nullif(GhTranslation *translation, NullIfExpr *expr, GhOperand *result
 
 /* ------------------------------------------------------------ IN lists */
 
-/* The most values of a list of text, and of a list of which each value is compared by an instruction. */
-#define GH_TEXT_LIST_MAX 32
+/* The most values of a list of which each value is compared by an instruction. */
 #define GH_EACH_VALUE_MAX 16
 
 /* How many values the array has, of whatever dimensions; and these. */
@@ -422,6 +422,21 @@ array_values(ArrayType *array, Datum **values, bool **nulls)
 	get_typlenbyvalalign(type, &typlen, &typbyval, &typalign);
 	deconstruct_array(array, type, typlen, typbyval, typalign, values, nulls, &nvalues);
 	return nvalues;
+}
+
+/* In the order of a list, of texts that are kept. */
+static int
+compare_texts(const void *a, const void *b, void *translation)
+{
+	GhText		texts[2];
+	const GhListText *values[2] = {a, b};
+
+	for (int i = 0; i < 2; i++)
+	{
+		texts[i].bytes = (const unsigned char *) ((GhTranslation *) translation)->values.data + values[i]->offset;
+		texts[i].length = values[i]->length;
+	}
+	return gh_text_list_compare(texts[0], texts[1], false);
 }
 
 /* The array's values that are not NULL, as a list. */
@@ -467,7 +482,10 @@ add_list(GhTranslation *translation, ArrayType *array, GhClass value_class)
 		list->values = gh_keep_bytes(translation, numbers, list->count * sizeof(int64), sizeof(int64));
 	}
 	else
+	{
+		qsort_arg(texts, list->count, sizeof(GhListText), compare_texts, translation);
 		list->values = gh_keep_bytes(translation, texts, list->count * sizeof(GhListText), sizeof(int64));
+	}
 	translation->nlists++;
 	return true;
 }
@@ -522,9 +540,6 @@ translate_member(GhTranslation *translation, const GhFunction *function, ScalarA
 	if (function->call == GH_CALL_TEXT && !gh_collation_allows(translation, GH_CALL_TEXT, expr->inputcollid))
 		return false;
 	value_class = function->op_class == GH_CLASS_INT ? GH_CLASS_INT : GH_CLASS_TEXT;
-	/* a program compares text with one value after the other, where PostgreSQL has a hash table */
-	if (value_class == GH_CLASS_TEXT && ArrayGetNItems(ARR_NDIM(values), ARR_DIMS(values)) > GH_TEXT_LIST_MAX)
-		return gh_translation_fails(translation, "a list of text is too long");
 	if (!translate_expr(translation, linitial(expr->args), &args[0]) || !add_list(translation, values, value_class))
 		return false;
 	result->value_class = GH_CLASS_BOOL;

@@ -65,16 +65,28 @@ add_int_list(Parts *parts, const int64_t *values, uint32_t count, bool has_null)
 	return add_list(parts, GH_CLASS_INT, add_data(parts, values, count * 8), count, has_null);
 }
 
+static int
+compare_texts(const void *a, const void *b)
+{
+	const char *const *x = a;
+	const char *const *y = b;
+
+	return gh_text_list_compare(gh_text((uint64_t) (uintptr_t) *x, strlen(*x)), gh_text((uint64_t) (uintptr_t) *y, strlen(*y)), false);
+}
+
 uint32_t
 add_text_list(Parts *parts, const char *const *texts, uint32_t count, bool has_null)
 {
 	GhListText	entries[PARTS_MAX];
+	const char *sorted[PARTS_MAX];
 	uint32_t	i;
 
+	memcpy(sorted, texts, count * sizeof(texts[0]));
+	qsort(sorted, count, sizeof(sorted[0]), compare_texts);
 	for (i = 0; i < count; i++)
 	{
-		entries[i].length = (uint32_t) strlen(texts[i]);
-		entries[i].offset = add_data(parts, texts[i], entries[i].length);
+		entries[i].length = (uint32_t) strlen(sorted[i]);
+		entries[i].offset = add_data(parts, sorted[i], entries[i].length);
 	}
 	return add_list(parts, GH_CLASS_TEXT, add_data(parts, entries, count * 8), count, has_null);
 }

@@ -215,6 +215,7 @@ check_lists(Context *c)
 	REFUSED(s.lists[0].count = UINT32_MAX);
 	REFUSED(s.integers[0] = 3);
 	REFUSED(s.texts[0].offset = s.program->bytes);
+	REFUSED({ GhListText first = s.texts[0]; s.texts[0] = s.texts[1]; s.texts[1] = first; });
 	REFUSED(s.texts[1].length = UINT32_MAX);
 }
 

@@ -301,7 +301,7 @@ typedef struct GhList
 	uint8_t		has_null;		/* the list has a NULL as well: no match is unknown, then */
 	uint8_t		unused[2];		/* 0 */
 	uint32_t	count;			/* of values */
-	uint32_t	values;			/* offset: int64_t in ascending order, or GhListText */
+	uint32_t	values;			/* offset: int64_t, or GhListText, in ascending order (gh_text_list_compare) */
 	uint32_t	unused2;		/* 0 */
 } GhList;
 

@@ -10,6 +10,7 @@
  * gave, or lie within these, which is why no operation can make an address out of a number.
  */
 #include "engine/program/program_float.h"
+#include "engine/program/program_text.h"
 
 #define CLASS(name) (1 << GH_CLASS_##name)
 #define CLASSES_COMPARED \
@@ -278,7 +279,8 @@ are_texts(const GhProgram *program, const GhListText *texts, uint32_t count)
 	uint32_t	i;
 
 	for (i = 0; i < count; i++)
-		if (!lies_within(program, texts[i].offset, texts[i].length, 1))
+		if (!lies_within(program, texts[i].offset, texts[i].length, 1) ||
+			(i > 0 && gh_text_list_compare(gh_list_text(program, texts[i - 1]), gh_list_text(program, texts[i]), false) > 0))
 			return false;
 	return true;
 }

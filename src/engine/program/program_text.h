@@ -88,26 +88,50 @@ GH_DEFINE_TEXT_COMPARISON(le, gh_text_compare(a, b) <= 0)
 GH_DEFINE_TEXT_COMPARISON(gt, gh_text_compare(a, b) > 0)
 GH_DEFINE_TEXT_COMPARISON(ge, gh_text_compare(a, b) >= 0)
 
-/* text = ANY (list); the caller deals with NULLs. */
+/*
+ * The order of the texts of a list, which is quick to find one by: shorter ones first, without blanks at their ends.  padded: these do
+ * not count at all, so that such texts as are then equal are beside each other.
+ */
+GH_EVERYWHERE int
+gh_text_list_compare(GhText a, GhText b, bool padded)
+{
+	GhText		x = gh_text_unpadded(a);
+	GhText		y = gh_text_unpadded(b);
+	int			order;
+
+	if (x.length != y.length)
+		return x.length < y.length ? -1 : 1;
+	order = gh_bytes_compare(x.bytes, y.bytes, x.length);
+	return order != 0 || padded ? order : (a.length > b.length) - (a.length < b.length);
+}
+
+GH_EVERYWHERE GhText
+gh_list_text(const GhProgram *program, GhListText value)
+{
+	GhText		text;
+
+	text.bytes = (const unsigned char *) program + value.offset;
+	text.length = value.length;
+	return text;
+}
+
+/* text = ANY (list); padded: blanks at their ends do not count.  The caller deals with NULLs. */
 GH_EVERYWHERE bool
 gh_text_in(const GhProgram *program, const GhList *list, GhText text, bool padded)
 {
-	const char *block = (const char *) program;
-	const GhListText *values = (const GhListText *) (block + list->values);
-	uint32_t	i;
+	const GhListText *values = (const GhListText *) ((const char *) program + list->values);
+	uint32_t	first = 0;
+	uint32_t	count = list->count;
 
-	if (padded)
-		text = gh_text_unpadded(text);
-	for (i = 0; i < list->count; i++)
+	while (count > 1)			/* values[first] <= text, if any is */
 	{
-		GhText		value;
+		uint32_t	half = count / 2;
 
-		value.bytes = (const unsigned char *) block + values[i].offset;
-		value.length = values[i].length;
-		if (gh_text_equal(text, padded ? gh_text_unpadded(value) : value))
-			return true;
+		if (gh_text_list_compare(gh_list_text(program, values[first + half]), text, padded) <= 0)
+			first += half;
+		count -= half;
 	}
-	return false;
+	return count > 0 && gh_text_list_compare(gh_list_text(program, values[first]), text, padded) == 0;
 }
 
 /* ------------------------------------------------------------------ patterns */
