@@ -357,6 +357,7 @@ CREATE FUNCTION gpuhash_service_stat(
 	OUT fallbacks_memory bigint,
 	OUT fallbacks_device bigint,
 	OUT fallbacks_timeout bigint,
+	OUT fallbacks_declined bigint,
 	OUT plans_offloaded bigint,
 	OUT nodes_join bigint,
 	OUT nodes_aggregate bigint,

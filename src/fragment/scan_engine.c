@@ -168,7 +168,6 @@ gh_supply_gave_up(const GhSupply *supply, const char *what, char *reason, Size s
 
 	if (gh_fallback_setting == GH_FALLBACK_ERROR && error.status != GH_DECLINED)
 		gh_report_error(&error, what);
-	if (error.status != GH_DECLINED)
-		gh_count_fallback(supply->engine, &error);
+	gh_count_fallback(supply->engine, &error);
 	strlcpy(reason, error.message, size);
 }

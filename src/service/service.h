@@ -246,6 +246,7 @@ typedef enum GhFallback
 	GH_FALLBACK_MEMORY,			/* device memory or its limit */
 	GH_FALLBACK_DEVICE,			/* a request failed with the device or its worker */
 	GH_FALLBACK_TIMEOUT,		/* it took longer than device_timeout */
+	GH_FALLBACK_DECLINED,		/* what was read is not for it: too many rows were handed back, say */
 	GH_FALLBACKS
 } GhFallback;
 

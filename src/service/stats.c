@@ -225,7 +225,7 @@ gpuhash_service_stat(PG_FUNCTION_ARGS)
 	bool		nulls[STAT_COLUMNS] = {false};
 	uint64		reset;
 
-	gh_rows_begin(fcinfo, "llllllllllfflllllllllllllllllz");
+	gh_rows_begin(fcinfo, "llllllllllffllllllllllllllllllz");
 	if (!gh_service_enabled())
 		return (Datum) 0;
 	for (int i = STAT_REQUESTS; i <= STAT_ABANDONED; i++)
@@ -370,6 +370,8 @@ gh_service_fallback_of(const GhError *error)
 			return GH_FALLBACK_MEMORY;
 		case GH_UNAVAILABLE:
 			return GH_FALLBACK_WORKER_DOWN;
+		case GH_DECLINED:
+			return GH_FALLBACK_DECLINED;
 		default:
 			return GH_FALLBACK_DEVICE;
 	}

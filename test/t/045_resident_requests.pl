@@ -59,6 +59,7 @@ make_table("i > $ROWS / 2");
 my $plan = plan_of('all rows from the middle on', $SUMS);
 like($plan, qr/Engine: cpu/, 'more rows come back than there is room for: it is done by the CPU engine');
 like($plan, qr/too many rows were handed back at a time/, 'and it is said why');
+cmp_ok($service->ask('SELECT fallbacks_declined FROM gpuhash_stat'), '>', 0, 'and counted');
 
 $_->close for $session, $other;
 like($service->settle, $GpuHash::Service::CLEAN, 'all was given back');
