@@ -209,6 +209,7 @@ extern bool gh_device_set_read(GhFragment *fragment);
 extern bool gh_device_set_keep_results(GhFragment *fragment, void (*take) (void *arg, const char *records, Size bytes));
 extern void gh_device_set_finish(GhFragment *fragment);
 extern void gh_device_set_gave_up(GhFragment *fragment);
+extern int	gh_device_set_size(const GhFragment *fragment);
 extern void gh_device_set_end(GhFragment *fragment);
 
 /* ---- device_replay.c ---- */

@@ -183,6 +183,7 @@ gh_device_begin_table(GhFragment *fragment, int number, GhRef *shared)
 	begun = gh_supply_begin(supply, device->engine, &options, shared, side->pages, device->context);
 	gh_device_refuse_rows(supply);
 	supply->timing = fragment->timing;
+	supply->nsupplies = gh_device_set_size(fragment);
 	return begun;
 }
 

@@ -340,6 +340,13 @@ gh_device_set_has_tables(GhFragment *fragment)
 	return gh_set_goes_on(set);
 }
 
+/* How many devices the fragment is on. */
+int
+gh_device_set_size(const GhFragment *fragment)
+{
+	return fragment->device->set == NULL ? 1 : fragment->device->set->nruns;
+}
+
 /* Of all but the first one: nothing is left but memory. */
 void
 gh_device_set_end(GhFragment *fragment)

@@ -98,7 +98,7 @@ typedef struct GhSupply
 	bool		turned;			/* to other pages, that it has not begun to supply */
 	bool		pins;			/* the device reads pages of the pool in place; may change with the first page */
 	int			device;			/* of the engine */
-	int			nsupplies;		/* among which the pages are divided; 0: it has all */
+	int			nsupplies;		/* of several devices, beside each other; 0: it is one by itself */
 	GhResident *resident;		/* the relation's pages that stay there; NULL: none do */
 	GhResidentPlace found;		/* of the block that was looked up last */
 	bool		timing;

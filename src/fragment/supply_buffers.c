@@ -22,9 +22,9 @@
 #include "service/placement.h"
 #include "service/service.h"
 
-/* Pages of a request; divided: of one of several supplies, to each of which goes a part of the pages. */
+/* Pages of a request; several: of one of several supplies, which all need buffers. */
 #define GH_SUPPLY_PINNED 1024
-#define GH_SUPPLY_DIVIDED 512
+#define GH_SUPPLY_SEVERAL 512
 #define GH_SUPPLY_COPIED 192
 #define GH_SUPPLY_LISTED 512
 
@@ -52,13 +52,13 @@
 /* Pages that this process's supplies may have pinned at a time. */
 static uint32 pins_of_process = 0;
 
-/* Pages of a request, if they are pinned.  Of supplies among which pages are divided each has a part of the process's share. */
+/* Pages of a request, if they are pinned.  Of several devices' supplies each has a part of the process's share. */
 static uint32
 pinned_room(const GhSupply *supply)
 {
 	uint32		allowed = (uint32) (NBuffers / (MaxBackends + NUM_AUXILIARY_PROCS));
 	uint32		left = allowed > pins_of_process ? allowed - pins_of_process : 0;
-	uint32		most = supply->nsupplies > 1 ? GH_SUPPLY_DIVIDED : GH_SUPPLY_PINNED;
+	uint32		most = supply->nsupplies > 1 ? GH_SUPPLY_SEVERAL : GH_SUPPLY_PINNED;
 
 	return Min(Min(left, allowed / (uint32) Max(supply->nsupplies, 1)) / GH_SUPPLY_REQUESTS, most);
 }
