@@ -523,6 +523,63 @@ has_two(const GhInstruction *in)
 	}
 }
 
+/* splitmix64, whose state is this number less the step that it begins with. */
+static uint64_t
+model_mix(uint64_t number)
+{
+	number ^= number >> 30;
+	number *= UINT64_C(0xBF58476D1CE4E5B9);
+	number ^= number >> 27;
+	number *= UINT64_C(0x94D049BB133111EB);
+	return number ^ number >> 31;
+}
+
+/* Words of eight bytes, the lowest first; those behind the last one, the first of them highest; how many there are. */
+static uint64_t
+model_hash_text(GhText text, uint64_t code)
+{
+	uint64_t	words = text.length / 8;
+	uint64_t	rest = 0;
+	uint64_t	i;
+
+	for (i = 0; i < words; i++)
+	{
+		uint64_t	word = 0;
+		int			b;
+
+		for (b = 7; b >= 0; b--)
+			word = word * 256 + text.bytes[8 * i + (uint64_t) b];
+		code = model_mix(code + word);
+	}
+	for (i = 8 * words; i < text.length; i++)
+		rest = rest * 256 + text.bytes[i];
+	return model_mix(model_mix(code + rest) + text.length);
+}
+
+static uint64_t
+model_hash(const GhInstruction *in, GhValue value, uint64_t code)
+{
+	GhText		text = gh_text(value.low, value.high);
+	double		number;
+
+	switch (in->op_class)
+	{
+		case GH_CLASS_BPCHAR:
+			while (text.length > 0 && text.bytes[text.length - 1] == ' ')
+				text.length--;
+			return model_hash_text(text, code);
+		case GH_CLASS_TEXT:
+			return model_hash_text(text, code);
+		case GH_CLASS_FLOAT8:
+			memcpy(&number, &value.low, sizeof(number));
+			return model_mix(code + (number == 0 ? 0 : number != number ? UINT64_C(0x7ff8) << 48 : value.low));
+		case GH_CLASS_INT128:
+			return model_mix(model_mix(code + value.low) + value.high);
+		default:
+			return model_mix(code + value.low);
+	}
+}
+
 Outcome
 model_instruction(const GhProgram *program, const GhInstruction *in, const GhValue *args,
 				  GhValue *result)
@@ -542,6 +599,11 @@ model_instruction(const GhProgram *program, const GhInstruction *in, const GhVal
 	if (in->op <= GH_OP_GE)
 	{
 		result->low = compare(in, args[0], args[1]);
+		return OUTCOME_VALUE;
+	}
+	if (in->op == GH_OP_HASH)
+	{
+		result->low = model_hash(in, args[0], args[1].low);
 		return OUTCOME_VALUE;
 	}
 	if (in->op_class == GH_CLASS_TEXT)

@@ -202,7 +202,7 @@ result_class(const GhInstruction *in)
 	if (in->op <= GH_OP_NOT_DISTINCT || (in->op >= GH_OP_LIKE && in->op <= GH_OP_ILIKE_UTF8) || in->op == GH_OP_IN ||
 		in->op == GH_OP_STARTS_WITH || in->op == GH_OP_IS_NULL || in->op == GH_OP_IS_NOT_NULL)
 		return GH_CLASS_BOOL;
-	if (in->op == GH_OP_TO_INT || in->op == GH_OP_QUOTIENT_SCALE ||
+	if (in->op == GH_OP_TO_INT || in->op == GH_OP_QUOTIENT_SCALE || in->op == GH_OP_HASH ||
 		(in->op >= GH_OP_LENGTH && in->op <= GH_OP_POSITION_UTF8))
 		return GH_CLASS_INT;
 	if (in->op == GH_OP_TO_FLOAT4)

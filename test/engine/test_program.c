@@ -10,7 +10,7 @@
 #define CLASSES 8				/* GH_CLASS_BPCHAR + 1 */
 #define OPERATIONS (GH_OP_COALESCE + 1)
 /* Pairs of an operation and a class that there are. */
-#define PAIRS_EXPECTED 173
+#define PAIRS_EXPECTED 179
 
 /* ------------------------------------------------------------- what is used */
 

@@ -148,26 +148,6 @@ gh_key_part_add(uint64_t key, const GhKeyPart *part, uint64_t low)
 
 #define GH_CODE_OF_NULL UINT64_C(0x13198a2e03707344)
 
-/* splitmix64's finalizer */
-GH_EVERYWHERE uint64_t
-gh_code_mix(uint64_t x)
-{
-	x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-	x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-	return x ^ (x >> 31);
-}
-
-/* Floats are equal where this is. */
-GH_EVERYWHERE uint64_t
-gh_code_of_float(uint64_t bits)
-{
-	uint64_t	magnitude = bits << 1;
-
-	if (magnitude == 0)
-		return 0;
-	return magnitude > UINT64_C(0x7ff) << 53 ? GH_SUM_NAN : bits;
-}
-
 /* The bytes that tell which texts are equal. */
 GH_EVERYWHERE GhText
 gh_record_key_text(const GhRecordKey *key, const GhValue *value)
@@ -177,31 +157,13 @@ gh_record_key_text(const GhRecordKey *key, const GhValue *value)
 	return key->padded ? gh_text_unpadded(text) : text;
 }
 
-GH_EVERYWHERE uint64_t
-gh_code_of_text(GhText text, uint64_t hash)
-{
-	uint64_t	at = 0;
-	uint64_t	rest = 0;
-
-	for (; at + 8 <= text.length; at += 8)
-		hash = gh_code_mix(hash + gh_read_u64(text.bytes + at));
-	for (; at < text.length; at++)
-		rest = rest << 8 | text.bytes[at];
-	return gh_code_mix(gh_code_mix(hash + rest) + text.length);
-}
-
 /* The hash of a row's keys up to this one, from that of those before, or the seed. */
 GH_EVERYWHERE uint64_t
 gh_record_key_hash(const GhRecordKey *key, const GhValue *value, uint64_t hash)
 {
 	if (value->null)
 		return gh_code_mix(hash + GH_CODE_OF_NULL);
-	if (key->value_class == GH_CLASS_TEXT)
-		return gh_code_of_text(gh_record_key_text(key, value), hash);
-	if (gh_class_is_float(key->value_class))
-		return gh_code_mix(hash + gh_code_of_float(value->low));
-	hash = gh_code_mix(hash + value->low);
-	return key->value_class == GH_CLASS_INT128 ? gh_code_mix(hash + value->high) : hash;
+	return gh_code_of_value(key->padded ? (uint8_t) GH_CLASS_BPCHAR : key->value_class, value->low, value->high, hash);
 }
 
 GH_EVERYWHERE bool

@@ -502,6 +502,21 @@ text_compare(Run *run, const GhInstruction *in, uint64_t (*f) (GhText a, GhText 
 			result->low[i] = f(gh_text(a->low[i], a->high[i]), gh_text(b->low[i], b->high[i]));
 }
 
+/* Codes of values, a loop for each class. */
+static gh_always_inline void
+hash_as(Run *run, const GhInstruction *in, uint8_t op_class)
+{
+	const GhVector *a = &run->vectors[in->args[0]];
+	const GhVector *before = &run->vectors[in->args[1]];
+	const GhVector *result = &run->vectors[in->result];
+	uint32_t	i;
+
+	join_nulls(run, in);
+	for (i = 0; i < run->nrows; i++)
+		if (!result->null[i] && is_live(run, i))
+			result->low[i] = gh_code_of_value(op_class, a->low[i], a->high[i], before->low[i]);
+}
+
 /* LIKE with a pattern that is constant, by its parts; false: it is not, or has others than such. */
 static bool
 match_parts(Run *run, const GhInstruction *in)
@@ -612,6 +627,7 @@ run_instruction(Run *run, const GhInstruction *in)
 		case GH_OP_KEY(op, op_class): wide_compare(run, in, f); break;
 #define TEXT_COMPARISON(op, op_class, f) \
 		case GH_OP_KEY(op, op_class): text_compare(run, in, f); break;
+#define HASH(op_class) case GH_OP_KEY(GH_OP_HASH, op_class): hash_as(run, in, op_class); break;
 			GH_WORD_FUNCTIONS_1(WORDS_1)
 			GH_FLOAT_FUNCTIONS_1(WORDS_1)
 			GH_WORD_FUNCTIONS_2(WORDS_2)
@@ -619,6 +635,12 @@ run_instruction(Run *run, const GhInstruction *in)
 			GH_INT128_FUNCTIONS_2(WIDE_2)
 			GH_INT128_COMPARISONS(WIDE_COMPARISON)
 			GH_TEXT_COMPARISONS(TEXT_COMPARISON)
+			HASH(GH_CLASS_BOOL)
+			HASH(GH_CLASS_INT)
+			HASH(GH_CLASS_INT128)
+			HASH(GH_CLASS_FLOAT8)
+			HASH(GH_CLASS_TEXT)
+			HASH(GH_CLASS_BPCHAR)
 		case GH_OP_KEY(GH_OP_AND, GH_CLASS_BOOL):
 		case GH_OP_KEY(GH_OP_OR, GH_CLASS_BOOL):
 			and_or(run, in);

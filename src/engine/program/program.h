@@ -256,6 +256,8 @@ typedef enum GhProgramOp
 	 */
 	GH_OP_NUMERIC,
 	GH_OP_NUMERIC_SCALE,
+	/* BOOL, INT, INT128, FLOAT8, TEXT, BPCHAR: same, and the code (INT) of what is before it, to the code of both, INT */
+	GH_OP_HASH,
 	/* BOOL, in three-valued logic; the IS are never NULL */
 	GH_OP_AND,
 	GH_OP_OR,

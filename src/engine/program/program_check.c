@@ -112,6 +112,7 @@ static const Signature signatures[] = {
 	[GH_OP_STARTS_WITH] = {CLASS(TEXT), "SS", 'B', false, NOTHING},
 	[GH_OP_NUMERIC] = {CLASS(TEXT), "S", 'W', false, DIGITS},
 	[GH_OP_NUMERIC_SCALE] = {CLASS(TEXT), "S", 'I', false, NOTHING},
+	[GH_OP_HASH] = {CLASSES_COMPARED, "SI", 'I', false, NOTHING},
 	[GH_OP_AND] = {CLASS(BOOL), "SS", 'S', false, NOTHING},
 	[GH_OP_OR] = {CLASS(BOOL), "SS", 'S', false, NOTHING},
 	[GH_OP_NOT] = {CLASS(BOOL), "S", 'S', false, NOTHING},

@@ -7,8 +7,8 @@
 #define GH_PROGRAM_ROW_H
 
 #include "engine/page/numeric.h"
+#include "engine/program/program_hash.h"
 #include "engine/program/program_quotient.h"
-#include "engine/program/program_text.h"
 
 /* Fills the constants; no row changes them.  values has one element for each vector. */
 GH_EVERYWHERE void
@@ -203,6 +203,15 @@ gh_row_numeric(const GhInstruction *in, const GhValue *a, uint64_t *bad)
 
 /* NULL where an argument is. */
 GH_EVERYWHERE GhValue
+gh_row_hash(const GhInstruction *in, const GhValue *a, const GhValue *before)
+{
+	GhValue		none = {0, 0, 1};
+
+	return a->null | before->null ? none : gh_value(gh_code_of_value(in->op_class, a->low, a->high, before->low));
+}
+
+/* Likewise. */
+GH_EVERYWHERE GhValue
 gh_row_quotient(const GhInstruction *in, const GhValue *a, const GhValue *b, const GhValue *c, uint64_t *bad)
 {
 	GhValue		none = {0, 0, 1};
@@ -262,6 +271,8 @@ gh_row_value(const GhProgram *program, const GhInstruction *in, const GhValue *a
 		case GH_OP_NUMERIC:
 		case GH_OP_NUMERIC_SCALE:
 			return gh_row_numeric(in, a, bad);
+		case GH_OP_HASH:
+			return gh_row_hash(in, a, b);
 		case GH_OP_AND:
 			return gh_row_and_or(false, a, b);
 		case GH_OP_OR:
