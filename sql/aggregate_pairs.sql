@@ -133,8 +133,8 @@ RESET work_mem;
 RESET hash_mem_multiplier;
 RESET join_collapse_limit;
 
--- Keys of more than 64 bits: those columns that nearly tell rows apart are looked up, the others compared.  Not where many
--- rows would be looked at, nor of right and full joins.
+-- Keys of more than 64 bits: those columns that nearly tell rows apart are looked up, the others compared.  Where many
+-- rows would be looked at, a code of all is; not of right and full joins.
 CREATE TABLE pair_wide AS SELECT i AS id, (i / 4)::int8 AS o, CASE WHEN i % 19 > 0 THEN i % 4 END AS line, i % 7 AS g, 't' || i % 3 AS t FROM generate_series(1, 12000) i;
 CREATE TABLE pair_back (o int8, line int, w int, t text, PRIMARY KEY (line, o));
 INSERT INTO pair_back SELECT i / 4, i % 4, i, 't' || i % 5 FROM generate_series(1, 12000) i WHERE i % 5 < 2;
@@ -143,7 +143,7 @@ SELECT pair_lines('SELECT g, count(*), sum(w) FROM pair_wide f JOIN pair_back b 
 SELECT pair_lines('SELECT g, count(*), sum(w) FROM pair_wide f LEFT JOIN pair_back b ON b.o = f.o AND b.t = f.t AND b.line = f.line GROUP BY g');
 SELECT pair_lines('SELECT g, count(*) FROM pair_wide f LEFT JOIN pair_back b ON b.line = f.line AND b.o = f.o WHERE b.o IS NULL GROUP BY g');
 SELECT pair_lines('SELECT g, count(*) FROM pair_wide f JOIN pair_back b ON b.line = f.line AND b.t = f.t WHERE f.id < 99 GROUP BY g');
--- not where a value that many rows have on both sides would make pairs of all of them, unique as the inner rows are
+-- a value that many rows have on both sides would make pairs of all of them, unique as the inner rows are
 CREATE TABLE pair_skewed (a int8, b int, v int, PRIMARY KEY (a, b));
 INSERT INTO pair_skewed SELECT CASE WHEN i > 3000 THEN i ELSE 0 END, CASE WHEN i > 3000 THEN i % 3000 ELSE i END, i % 10 FROM generate_series(1, 15000) i;
 CREATE TABLE pair_skewed_too AS TABLE pair_skewed;

@@ -62,9 +62,10 @@ static void
 make_entered_rows(const GhAggregateNode *node)
 {
 	GhEntered  *entered = node->entered;
+	const GhStage *stage = node->fragment.program.stage;
 	MemoryContext saved = MemoryContextSwitchTo(node->fragment.program.context);
 
-	entered->rows = gh_entering_create_for_sink(node->fragment.program.stage, NULL, GH_ENTERED_ROWS);
+	entered->rows = gh_entering_create_before(stage, stage->pipeline->plan->options.nsteps, NULL, GH_ENTERED_ROWS);
 	for (uint32 g = 0; g < entered->rows->ngiven; g++)
 		entered->places[entered->rows->given[g]] = g + 1;
 	MemoryContextSwitchTo(saved);

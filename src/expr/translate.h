@@ -179,6 +179,12 @@ extern bool gh_add_int(GhTranslation *translation, GhProgramOp op, int width, in
 extern bool gh_add_int_constant(GhTranslation *translation, GhProgramOp op, int width, GhOperand *number,
 								int64 constant);
 
+/* ---- key_code.c: keys of joins that are no whole number together ---- */
+
+extern bool gh_clause_has_code(const OpExpr *clause);
+extern bool gh_translate_key_code(GhTranslation *translation, const List *clauses, const GhOperand *keys,
+								  GhOperand *code);
+
 /* ---- translate.c ---- */
 
 /* An expression over the rows that a program is about, with constants for what has no columns. */

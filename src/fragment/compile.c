@@ -162,14 +162,13 @@ translate_join(GhFragment *fragment, GhTranslation *translation, GhJoined *joine
 	GhJoinLevel *level = &joined->levels[number];
 	const GhLowerJoin *lower = level->lower;
 
+	memset(level->key_operands, 0, sizeof(GhOperand) * level->nkeys);
 	for (int k = 0; k < level->nkeys; k++)
-	{
-		GhOperand	operand;
-
-		if (!gh_translate_attribute(translation, gh_joined_attno(joined, level->keys[k]), &operand))
+		if (!gh_translate_attribute(translation, gh_joined_attno(joined, level->keys[k]), &level->key_operands[k]))
 			return false;
-		level->key_vectors[k] = operand.vector;
-	}
+	if (!gh_joined_translate_key(level, translation, level->key_operands))
+		return false;
+	level->key_end = translation->ninstructions;
 	if (!gh_translate_conditions(ps, translation, gh_joined_conditions(joined, number, lower->join_quals), NULL, awaited))
 		return false;
 	level->pair_end = translation->ninstructions;
@@ -223,7 +222,10 @@ keep_program(GhFragment *fragment, GhTranslation *translation)
 	if (!fragment->by_rows)
 		fragment->ninstructions = program->program->ninstructions;
 	if (gh_joined_nprobes(fragment) > 0)
+	{
+		gh_joined_take_keys(fragment->joined, translation);
 		gh_joined_take_columns(fragment->joined, program->program);
+	}
 	fragment->methods->keep_vectors(fragment, translation);
 }
 
@@ -306,6 +308,8 @@ gh_fragment_compile_again(GhFragment *fragment)
 			elog(ERROR, "%s", error.message);
 		program->program = made;
 		fragment->ninstructions = made->ninstructions;
+		if (gh_joined_nprobes(fragment) > 0)
+			gh_joined_take_keys(fragment->joined, translation);
 		fragment->methods->keep_vectors(fragment, translation);
 	}
 	MemoryContextSwitchTo(saved);

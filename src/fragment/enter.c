@@ -16,10 +16,22 @@
 
 /* ------------------------------------------------------------ the pipeline */
 
+/* The code of a join's key is made in front of its probe: in the step before, unless that is a probe. */
+static void
+add_code(const GhJoinLevel *level, GhStep *steps, GhPipelineOptions *options)
+{
+	if (!level->lower->is_coded)
+		return;
+	if (steps[options->nsteps - 1].probe != 0)
+		options->nsteps++;
+	steps[options->nsteps - 1].end = level->key_end;
+}
+
 /* The step of a join's probe, with its conditions on the pair, and that of those on the joined row. */
 static void
 add_join(GhJoinLevel *level, GhStep *steps, GhPipelineOptions *options)
 {
+	add_code(level, steps, options);
 	level->step = level->last_step = options->nsteps;
 	steps[options->nsteps++] = (GhStep) {.end = level->pair_end,.probe = ++options->nprobes};
 	if (level->filter_end == level->pair_end)
@@ -38,7 +50,7 @@ gh_fragment_add_steps(GhJoined *joined, uint32 nfilters, bool apart, GhPipelineO
 	uint32		ninstructions = options->program->ninstructions;
 	int			first = joined == NULL ? 0 : joined->base + 1;
 	int			nlevels = joined == NULL ? 0 : joined->nlevels;
-	GhStep	   *steps = palloc0(sizeof(GhStep) * (2 * (nlevels - first) + 2));
+	GhStep	   *steps = palloc0(sizeof(GhStep) * (3 * (nlevels - first) + 2));
 
 	/* a step of their own for the scan's conditions: rows that pass them are counted */
 	if (first < nlevels || ((apart || nfilters > 0) && nfilters < ninstructions))

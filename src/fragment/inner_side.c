@@ -23,7 +23,7 @@ gh_side_find(GhFragment *fragment, GhJoinLevel *level, GhInnerSide *side)
 	side->level = level;
 	side->joined = level->inner;
 	side->by_rows = side->joined == NULL && lower->pages[GH_INNER] == NULL;
-	side->nkeys = side->by_rows ? 1 : level->nkeys;
+	side->nkeys = side->by_rows && !lower->is_coded ? 1 : level->nkeys;
 	if (level->has_no_columns)
 		return gh_device_refuses(fragment, "columns of an inner side are read of which there is no row");
 	if (side->by_rows)
@@ -72,6 +72,17 @@ is_kept_as_read(const GhInnerSide *side, const GhJoinedColumn *column, const GhO
 	return kept->load == column->load && kept->scale == column->scale;
 }
 
+/* Which of the level's columns is a key column of a join that is coded: its conditions on the pair read it. */
+static int
+key_column(const GhJoinLevel *level, int k)
+{
+	int			c = 0;
+
+	while (level->columns[c].column != gh_lower_kept_key(level->lower, k))
+		c++;
+	return c;
+}
+
 /*
  * A part of the key, and a column of the level, in the order of the program's columns where these are of
  * rows.
@@ -79,6 +90,8 @@ is_kept_as_read(const GhInnerSide *side, const GhJoinedColumn *column, const GhO
 static bool
 translate_key(GhInnerSide *side, int k)
 {
+	if (side->by_rows && side->level->lower->is_coded)
+		return gh_translate_attribute(side->translation, key_column(side->level, k) + 2, &side->keys[k]);
 	if (side->by_rows)
 		return gh_translate_attribute(side->translation, 1, &side->keys[k]);
 	return translate_column(side, side->level->lower->keys[GH_INNER]->columns[k].attno, &side->keys[k]);
@@ -104,12 +117,20 @@ translate_side(GhInnerSide *side)
 									  &side->nfilters) || awaited != NULL))
 		return false;
 	for (int k = 0; k < side->nkeys; k++)
-		if (!translate_key(side, k) || side->keys[k].value_class != GH_CLASS_INT)
+		if (!translate_key(side, k) || (side->keys[k].value_class != GH_CLASS_INT && !level->lower->is_coded))
 			return false;
+	if (!gh_joined_translate_key(level, side->translation, side->keys))
+		return false;
 	for (int c = 0; c < level->ncolumns; c++)
 		if (!translate_kept(side, c) || !is_kept_as_read(side, &level->columns[c], &side->kept[c]))
 			return false;
 	return level->place_vector < 0 || gh_add_place(side->translation, &side->kept[level->ncolumns]);
+}
+
+static int
+nparts(const GhInnerSide *side)
+{
+	return side->level->lower->is_coded ? 1 : side->nkeys;
 }
 
 /* The key of stored rows is one number, whatever its parts. */
@@ -119,8 +140,8 @@ key_parts(const GhInnerSide *side)
 	const GhKeySide *keys = side->level->lower->keys[GH_INNER];
 	GhKeyPart *parts = palloc0(sizeof(GhKeyPart) * side->nkeys);
 
-	for (int k = 0; k < side->nkeys; k++)
-		parts[k].bits = side->by_rows ? GH_KEY_BITS : keys->columns[k].bits;
+	for (int k = 0; k < nparts(side); k++)
+		parts[k].bits = side->by_rows || side->level->lower->is_coded ? GH_KEY_BITS : keys->columns[k].bits;
 	return parts;
 }
 
@@ -151,7 +172,7 @@ set_sink(const GhInnerSide *side, const GhTableOptions *table, GhKeyPart *parts,
 	bool		fills = gh_lower_fills_inner(lower);
 
 	gh_stage_table_sink(table, sink);
-	sink->table.nparts = side->nkeys;
+	sink->table.nparts = nparts(side);
 	sink->table.parts = parts;
 	sink->table.nkept = gh_side_count_kept(side->level);
 	sink->table.kept = kept;
@@ -182,6 +203,7 @@ gh_side_make_program(GhInnerSide *side)
 	if (side->joined == NULL)
 		return true;
 	gh_joined_forget_columns(side->joined);
+	gh_joined_take_keys(side->joined, side->translation);
 	gh_joined_take_columns(side->joined, side->program);
 	return true;
 }
@@ -196,14 +218,14 @@ gh_side_options(GhInnerSide *side, GhPipelineOptions *options)
 	GhKept	   *kept = palloc(sizeof(GhKept) * Max(nkept, 1));
 	GhTableOptions table;
 
-	for (int k = 0; k < side->nkeys; k++)
+	for (int k = 0; k < nparts(side); k++)
 		parts[k].vector = gh_final_vector(side->translation, &side->keys[k]);
 	for (int c = 0; c < nkept; c++)
 		kept[c] = kept_value(side, &side->kept[c]);
 	gh_stage_options(side->relation, side->program, options);
 	if (side->by_rows)
 		options->source.natts = side->program->ncolumns;
-	else
+	if (!side->by_rows || side->level->lower->is_coded)
 		gh_fragment_add_steps(side->joined, side->nfilters, false, options);
 	if (side->joined != NULL)
 		options->probes = gh_device_make_probes(device, side->joined);

@@ -95,6 +95,7 @@ init_level(GhJoinLevel *level)
 
 	level->nkeys = keys->ncolumns;
 	level->keys = palloc0(sizeof(GhColumnSource) * level->nkeys);
+	level->key_operands = palloc0(sizeof(GhOperand) * level->nkeys);
 	level->key_vectors = palloc0(sizeof(uint16) * level->nkeys);
 	level->columns = palloc0(sizeof(GhJoinedColumn) * Max(nkept, 1));
 	level->place_vector = -1;
@@ -236,6 +237,8 @@ read_columns(const GhFragment *fragment, int number)
 	if (!fragment->methods->for_device)
 		return NULL;
 	read = palloc0(sizeof(bool) * Max(joined->levels[number].lower->nkept, 1));
+	for (int k = 0; joined->levels[number].lower->is_coded && k < joined->levels[number].nkeys; k++)
+		read[gh_lower_kept_key(joined->levels[number].lower, k)] = true;
 	for (int i = number + 1; i < joined->nlevels; i++)
 		for (int k = 0; k < joined->levels[i].nkeys; k++)
 			if (joined->levels[i].keys[k].level == number)
@@ -273,7 +276,7 @@ gh_joined_first_within_limits(const GhJoined *joined)
 
 	while (first > 0 && joined->nlevels - first < GH_PROBES_MAX)
 	{
-		nsteps += joined->levels[first - 1].lower->ps->plan->qual != NIL ? 2 : 1;
+		nsteps += 1 + (joined->levels[first - 1].lower->ps->plan->qual != NIL) + joined->levels[first - 1].lower->is_coded;
 		if (nsteps > GH_STEPS_MAX)
 			break;
 		first--;
@@ -459,6 +462,29 @@ add_column(GhJoined *joined, const GhColumn *column, int vector)
 	added->scale = column->scale;
 }
 
+/* A join's key, of which the key columns are there: of one that is coded, the code takes the place of the first. */
+bool
+gh_joined_translate_key(const GhJoinLevel *level, GhTranslation *translation, GhOperand *keys)
+{
+	GhOperand	code;
+
+	if (!level->lower->is_coded)
+		return true;
+	if (!gh_translate_key_code(translation, level->lower->key_clauses, keys, &code))
+		return false;
+	keys[0] = code;
+	return true;
+}
+
+/* Where a program that was made has the joins' keys. */
+void
+gh_joined_take_keys(GhJoined *joined, const GhTranslation *translation)
+{
+	for (int i = joined->base + 1; i < joined->nlevels; i++)
+		for (int k = 0; k < gh_lower_nparts(joined->levels[i].lower); k++)
+			joined->levels[i].key_vectors[k] = gh_final_vector(translation, &joined->levels[i].key_operands[k]);
+}
+
 void
 gh_joined_take_columns(GhJoined *joined, const GhProgram *program)
 {
@@ -521,10 +547,10 @@ key_parts(const GhJoinLevel *level, const uint16 *vectors)
 {
 	GhKeyPart *parts = palloc0(sizeof(GhKeyPart) * level->nkeys);
 
-	for (int k = 0; k < level->nkeys; k++)
+	for (int k = 0; k < gh_lower_nparts(level->lower); k++)
 	{
 		parts[k].vector = vectors[k];
-		parts[k].bits = level->lower->key_bits != 0 ? level->lower->key_bits :
+		parts[k].bits = level->lower->is_coded ? GH_KEY_BITS : level->lower->key_bits != 0 ? level->lower->key_bits :
 			level->lower->keys[GH_OUTER]->columns[k].bits;
 	}
 	return parts;
@@ -538,7 +564,7 @@ gh_joined_probe(const GhJoinLevel *level, const uint16 *key_vectors, GhTable *ta
 	probe->table = table;
 	probe->marks = marks;
 	probe->kind = probe_kind(level->lower->jointype, marks != NULL);
-	probe->nparts = level->nkeys;
+	probe->nparts = gh_lower_nparts(level->lower);
 	probe->parts = key_parts(level, key_vectors);
 }
 

@@ -8,6 +8,7 @@
 
 #include "postgres.h"
 
+#include "expr/translate.h"
 #include "fragment/fragment.h"
 #include "fragment/lower.h"
 
@@ -33,11 +34,13 @@ typedef struct GhJoinLevel
 	int			first_attno;	/* of the kept inner columns, in programs */
 	int			nkeys;
 	GhColumnSource *keys;		/* by key column of the outer side */
-	uint16	   *key_vectors;
+	GhOperand  *key_operands;	/* while a program is made: of key columns, or, of a join that is coded, of the code first */
+	uint16	   *key_vectors;	/* of the program that was made, likewise */
 	int			ncolumns;
 	GhJoinedColumn *columns;
 	int			place_vector;	/* of the places of inner tuples, which the device fills; -1: none is asked for */
-	/* of a program: the conditions on the pair end there, and behind them those on the joined row */
+	/* of a program: the key's code ends there, behind it the conditions on the pair, and behind them those on the joined row */
+	uint32		key_end;
 	uint32		pair_end;
 	uint32		filter_end;
 	uint32		step;			/* of a pipeline: the probe, */
@@ -82,6 +85,8 @@ extern int	gh_joined_place_attno(const GhJoined *joined, int number);
 extern TupleDesc gh_joined_desc(const GhJoined *joined);
 extern int	gh_joined_first_within_limits(const GhJoined *joined);
 extern int	gh_joined_level_of(const GhJoined *joined, int attno);
+extern bool gh_joined_translate_key(const GhJoinLevel *level, GhTranslation *translation, GhOperand *keys);
+extern void gh_joined_take_keys(GhJoined *joined, const GhTranslation *translation);
 extern void gh_joined_take_columns(GhJoined *joined, const GhProgram *program);
 extern void gh_joined_forget_columns(GhJoined *joined);
 extern int	gh_joined_nprobes(const GhFragment *fragment);

@@ -39,6 +39,7 @@ typedef struct RowPart
 	GhTranslation *translation;
 	GhStage    *stage;
 	GhEnteringRows *entering;	/* one, and its columns: they are keys */
+	MemoryContext unpacked;		/* of keys that were compressed, or lie elsewhere */
 	int			nvalues;		/* columns of inner sides */
 	GhRecordKey  *values;
 	GhValueType *types;
@@ -183,7 +184,7 @@ add_values(const GhFragment *fragment, const GhJoinedRow *row, RowPart *part)
 
 /* The keys of the part's joins, and the values. */
 static GhProgram *
-make_program(GhFragment *fragment, const GhJoinedRow *row, RowPart *part, uint16 **key_vectors)
+make_program(GhFragment *fragment, const GhJoinedRow *row, RowPart *part, GhOperand **keys)
 {
 	const GhJoined *joined = fragment->joined;
 	GhProgram  *program;
@@ -198,14 +199,11 @@ make_program(GhFragment *fragment, const GhJoinedRow *row, RowPart *part, uint16
 	{
 		const GhJoinLevel *level = &joined->levels[i];
 
-		key_vectors[i] = palloc(sizeof(uint16) * level->nkeys);
+		keys[i] = palloc0(sizeof(GhOperand) * level->nkeys);
 		for (int k = 0; k < level->nkeys; k++)
-		{
-			GhOperand	operand = {0};
-
-			translate_column(part, gh_joined_attno(fragment->joined, level->keys[k]), &operand);
-			key_vectors[i][k] = operand.vector;
-		}
+			translate_column(part, gh_joined_attno(fragment->joined, level->keys[k]), &keys[i][k]);
+		if (!gh_joined_translate_key(level, part->translation, keys[i]))
+			elog(ERROR, "keys of a hash join have no code: %s", part->translation->why_not);
 	}
 	add_values(fragment, row, part);
 	/* there are no rows of no values */
@@ -237,7 +235,7 @@ add_fills(const GhFragment *fragment, const GhProgram *program, int number, GhPr
 
 /* The probes of a part, all candidates being what comes out where conditions decide. */
 static GhProbe *
-make_probes(GhFragment *fragment, const RowPart *part, const GhProgram *program, uint16 **key_vectors)
+make_probes(GhFragment *fragment, const RowPart *part, const GhProgram *program, GhOperand **keys)
 {
 	GhProbe    *probes = palloc(sizeof(GhProbe) * (part->last - part->first + 1));
 
@@ -245,8 +243,11 @@ make_probes(GhFragment *fragment, const RowPart *part, const GhProgram *program,
 	{
 		const GhJoinLevel *level = &fragment->joined->levels[i];
 		GhProbe    *probe = &probes[i - part->first];
+		uint16	   *vectors = palloc(sizeof(uint16) * level->nkeys);
 
-		gh_joined_probe(level, key_vectors[i], level->lower->table, NULL, probe);
+		for (int k = 0; k < gh_lower_nparts(level->lower); k++)
+			vectors[k] = gh_final_vector(part->translation, &keys[i][k]);
+		gh_joined_probe(level, vectors, level->lower->table, NULL, probe);
 		if (part->decides)
 			probe->kind = GH_PROBE_INNER;
 		add_fills(fragment, program, i, probe);
@@ -258,25 +259,29 @@ static void
 make_stage(GhFragment *fragment, const GhJoinedRow *row, RowPart *part)
 {
 	int			nprobes = part->last - part->first + 1;
-	uint16	  **key_vectors = palloc(sizeof(uint16 *) * fragment->joined->nlevels);
-	GhStep	   *steps = palloc0(sizeof(GhStep) * nprobes);
-	GhProgram  *program = make_program(fragment, row, part, key_vectors);
+	GhOperand **keys = palloc(sizeof(GhOperand *) * fragment->joined->nlevels);
+	GhStep	   *steps = palloc0(sizeof(GhStep) * (nprobes + 1));
+	GhProgram  *program = make_program(fragment, row, part, keys);
 	GhPipelineOptions options;
 	GhError		error;
 
 	gh_stage_options(NULL, program, &options);
 	options.source.natts = fragment->joined->levels[part->first].first_attno - 1;
 	part->entering = gh_entering_create(program, options.source.natts, 1);
+	/* a key's code comes first: such a join is a part of its own, for its conditions on the pair */
+	steps[0].end = program->ninstructions;
+	options.nsteps = program->ninstructions > 0 ? 1 : 0;
 	for (int p = 0; p < nprobes; p++)
-		steps[p].probe = p + 1;
-	options.nsteps = options.nprobes = nprobes;
+		steps[options.nsteps++] = (GhStep) {.end = program->ninstructions,.probe = p + 1};
+	options.nprobes = nprobes;
 	options.steps = steps;
-	options.probes = make_probes(fragment, part, program, key_vectors);
+	options.probes = make_probes(fragment, part, program, keys);
 	options.sink.kind = GH_SINK_ROWS;
 	options.sink.rows.nvalues = part->nvalues;
 	options.sink.rows.values = part->values;
 	part->buffer.context = CurrentMemoryContext;
 	part->context = AllocSetContextCreate(CurrentMemoryContext, "GpuHash joined row", ALLOCSET_SMALL_SIZES);
+	part->unpacked = AllocSetContextCreate(CurrentMemoryContext, "GpuHash joined row's keys", ALLOCSET_SMALL_SIZES);
 	part->stage = gh_stage_create(&options, NULL, CurrentMemoryContext, &error);
 	if (part->stage == NULL)
 		elog(ERROR, "%s", error.message);
@@ -304,15 +309,37 @@ make_row(GhFragment *fragment)
 
 /* ------------------------------------------------------------------ a row */
 
-/* The row enters a part's pipeline. */
+/* The row's columns, of which values that lie elsewhere are fetched: the join's hash function would fetch them, too. */
+static const Datum *
+fetched_values(const GhJoinedRow *row, RowPart *part)
+{
+	const GhEnteringRows *entering = part->entering;
+	MemoryContext saved = MemoryContextSwitchTo(part->unpacked);
+	Datum	   *values = palloc(sizeof(Datum) * row->ncolumns);
+
+	memcpy(values, row->values, sizeof(Datum) * row->ncolumns);
+	for (uint32 g = 0; g < entering->ngiven; g++)
+	{
+		const GhColumn *column = &entering->columns[entering->given[g]];
+		Datum	   *value = &values[column->attribute - 1];
+
+		if ((column->load == GH_LOAD_TEXT || column->load == GH_LOAD_NUMERIC) && !row->nulls[column->attribute - 1] &&
+			VARATT_IS_EXTERNAL(DatumGetPointer(*value)))
+			*value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(*value));
+	}
+	MemoryContextSwitchTo(saved);
+	return values;
+}
+
+/* The row enters a part's pipeline.  A numeric that no vector holds, as NaN, is no inner row's key: there is no such table. */
 static void
 run(GhFragment *fragment, GhJoinedRow *row, RowPart *part)
 {
 	GhPipelineRequest request;
 
-	/* keys are whole numbers, which vectors always hold */
-	if (!gh_entering_put(part->entering, 0, row->values, row->nulls, NULL))
-		elog(ERROR, "a key of a hash join is none that engines hold");
+	MemoryContextReset(part->unpacked);
+	if (!gh_entering_put(part->entering, 0, fetched_values(row, part), row->nulls, part->unpacked))
+		return;
 	gh_stage_rows(part->stage, 0, part->entering, 1, &request);
 	if (request.nback > 0)
 		ereport(ERROR,

@@ -82,7 +82,13 @@ struct GhLowerJoin
 	Oid			index;			/* whose copy may be the table, as planned (../plan/index_side.c); or InvalidOid */
 	bool		single_match;	/* an outer row's first match is enough */
 	bool		is_plain;		/* as planned: it may be probed by steps of a pipeline */
-	List	   *join_quals;		/* conditions on the pair */
+	List	   *join_quals;		/* conditions on the pair; where is_coded, the keys' equalities are the first of them */
+	/*
+	 * The keys are no whole number together: rows are looked up by a code of them (../expr/key_code.c).  Key columns are
+	 * columns of the children then, and those of the inner side are kept.
+	 */
+	bool		is_coded;
+	List	   *key_clauses;	/* the keys' equalities, by key column */
 	int			nkept;			/* columns of the inner side */
 	const int  *kept_attnos;	/* of the inner child's rows, from 1 */
 	int			ncolumns;
@@ -113,6 +119,24 @@ static inline bool
 gh_lower_has_conditions(const GhLowerJoin *lower)
 {
 	return lower->join_quals != NIL || lower->ps->plan->qual != NIL;
+}
+
+/* Parts of the key that a row is looked up by. */
+static inline int
+gh_lower_nparts(const GhLowerJoin *lower)
+{
+	return lower->is_coded ? 1 : lower->keys[GH_OUTER]->ncolumns;
+}
+
+/* Where is_coded: which of the kept columns is a key column. */
+static inline int
+gh_lower_kept_key(const GhLowerJoin *lower, int key)
+{
+	int			c = 0;
+
+	while (lower->kept_attnos[c] != lower->keys[GH_INNER]->columns[key].attno)
+		c++;
+	return c;
 }
 
 static inline TupleDesc

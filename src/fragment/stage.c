@@ -122,16 +122,16 @@ gh_entering_create(const GhProgram *program, int natts, uint32 nrows)
 	return make_entering(ngiven, given, columns, nrows);
 }
 
-/* Of rows that come behind the last one: what the sink reads.  columns: as of GhEnteringRows. */
+/* Of rows that come before some step, or behind the last one: what is read from there on.  columns: as of GhEnteringRows. */
 GhEnteringRows *
-gh_entering_create_for_sink(const GhStage *stage, const GhColumn *columns, uint32 nrows)
+gh_entering_create_before(const GhStage *stage, uint32 step, const GhColumn *columns, uint32 nrows)
 {
 	const GhPipelinePlan *plan = stage->pipeline->plan;
 	uint16		given[GH_PROGRAM_VECTORS_MAX];
 	uint32		ngiven = 0;
 
 	for (uint32 v = 0; v < GH_PROGRAM_VECTORS_MAX; v++)
-		if ((plan->needed[plan->options.nsteps][v / 64] >> v % 64 & 1) != 0)
+		if ((plan->needed[step][v / 64] >> v % 64 & 1) != 0)
 			given[ngiven++] = v;
 	return make_entering(ngiven, given, columns, nrows);
 }

@@ -81,7 +81,7 @@ extern GhStage *gh_stage_create(const GhPipelineOptions *options, const GhHost *
 								GhError *error);
 extern void gh_stage_table_sink(const GhTableOptions *table, GhSink *sink);
 extern GhEnteringRows *gh_entering_create(const GhProgram *program, int natts, uint32 nrows);
-extern GhEnteringRows *gh_entering_create_for_sink(const GhStage *stage, const GhColumn *columns, uint32 nrows);
+extern GhEnteringRows *gh_entering_create_before(const GhStage *stage, uint32 step, const GhColumn *columns, uint32 nrows);
 extern bool gh_entering_put(const GhEnteringRows *rows, uint32 row, const Datum *values, const bool *nulls,
 							MemoryContext unpacked);
 extern uint32 gh_list_rows(const GhPages *pages, GhBackRow *back);

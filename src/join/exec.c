@@ -172,6 +172,7 @@ init_join_type(GhJoinState *js, CustomScan *cscan)
 	js->jointype = type;
 	js->keys_repeat = intVal(list_nth(cscan->custom_private, GH_PRIVATE_KEYS_REPEAT)) != 0;
 	js->is_plain = intVal(list_nth(cscan->custom_private, GH_PRIVATE_PLAIN)) != 0;
+	js->is_coded = js->is_plain && !js->keys[GH_OUTER].exact;
 	js->index = linitial_oid(list_nth(cscan->custom_private, GH_PRIVATE_INDEX));
 	js->single_match = inner_unique || type == JOIN_SEMI || type == JOIN_ANTI;
 	js->emits_pairs = type != JOIN_ANTI && !gh_is_right_anti(type);

@@ -201,18 +201,15 @@ typedef struct GhRowCursor
 	GhRowRef	ref;			/* of the row that was read last */
 } GhRowCursor;
 
-extern void gh_columns_init(GhColumns *columns, int nattnos, const int *attnos,
-							TupleDesc desc);
+extern void gh_columns_init(GhColumns *columns, int nattnos, const int *attnos, TupleDesc desc);
 extern void gh_row_store_init(GhRowStore *store, MemoryContext context,
 							  const GhColumns *columns, Size memory_limit);
-extern void gh_row_store_share(GhRowStore *store, dsa_area *area,
-							   pg_atomic_uint32 *last_number);
+extern void gh_row_store_share(GhRowStore *store, dsa_area *area, pg_atomic_uint32 *last_number);
 extern void gh_row_store_map(GhRowStore *store, const GhRowChunk *chunks, uint32 nchunks);
 extern void gh_row_store_reset(GhRowStore *store);
 extern void gh_row_store_forget(GhRowStore *store);
 extern void gh_row_store_free_chunk(GhRowStore *store, int chunk);
-extern void gh_row_store_add_slot(GhRowStore *store, TupleTableSlot *slot, uint64 key,
-								  bool has_key);
+extern void gh_row_store_add_slot(GhRowStore *store, TupleTableSlot *slot, uint64 key, bool has_key);
 extern void gh_row_store_add_row(GhRowStore *store, GhRow *row);
 extern GhRow *gh_row_store_next(const GhRowStore *store, GhRowCursor *cursor);
 
@@ -269,7 +266,9 @@ typedef struct GhCarry
 /* Such a table is one that a pipeline makes (../engine/pipeline/pipeline.h). */
 typedef struct GhProbed
 {
-	GhProgram  *program;		/* vector 0 is the key, 1 + c the kept inner column c; there is nothing to run */
+	GhProgram  *program;		/* vector 0 is the key of a stored row, 1 + c the kept inner column c */
+	uint16		key_vector;		/* of a row's key: 0, or of the key columns' code */
+	GhStep		step;			/* its only one: makes that code */
 	GhKept	   *kept;			/* by kept inner column: the table's values */
 	Size		row_bytes;		/* of memory */
 	bool	   *by_ref;			/* by kept inner column: no pipeline reads it, and the table has the row's GhRowRef in
@@ -368,6 +367,7 @@ typedef struct GhJoinState
 	bool		once_per_inner; /* of an inner row, the first match is enough */
 	bool		keys_repeat;	/* inner rows are expected to share keys */
 	bool		is_plain;		/* as planned: a node above may probe a table of its rows */
+	bool		is_coded;		/* and then, by a code of its keys, which are not exact (lower.h) */
 	bool		keys_are_short; /* exact, and of 32 bits at most */
 	bool		looks_at_inner;	/* what a match is, or a joined row, depends on more of
 								 * the inner row than that it is there */

@@ -135,7 +135,10 @@ is_match(GhLowerJoin *lower)
 {
 	GhJoinState *js = join_of(lower);
 
-	return js->joinqual == NULL || ExecQual(js->joinqual, context_of_tuple(js));
+	ExprContext *econtext = context_of_tuple(js);
+
+	return (js->recheck == NULL || ExecQual(js->recheck, econtext)) &&
+		(js->joinqual == NULL || ExecQual(js->joinqual, econtext));
 }
 
 static bool
@@ -205,7 +208,9 @@ gh_lower_init(GhJoinState *js)
 	lower->index = js->index;
 	lower->single_match = js->single_match;
 	lower->is_plain = js->is_plain;
-	lower->join_quals = js->join_quals;
+	lower->is_coded = js->is_coded;
+	lower->key_clauses = js->hash_clauses;
+	lower->join_quals = js->is_coded ? list_concat_copy(js->hash_clauses, js->join_quals) : js->join_quals;
 	lower->nkept = js->nkept[GH_INNER];
 	lower->kept_attnos = js->columns[GH_INNER].attnos;
 	lower->ncolumns = js->nkept[GH_OUTER] + js->nkept[GH_INNER] + js->ncopies;

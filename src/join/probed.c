@@ -44,6 +44,19 @@ typedef struct Filler
 
 /* --------------------------------------------------------------- set-up */
 
+/* The code of the key columns, which are kept. */
+static bool
+translate_code(const GhJoinState *js, GhTranslation *translation, GhOperand *code)
+{
+	int			nkeys = js->keys[GH_INNER].ncolumns;
+	GhOperand  *keys = palloc0(sizeof(GhOperand) * nkeys);
+
+	for (int k = 0; k < nkeys; k++)
+		if (!gh_translate_attribute(translation, gh_lower_kept_key(&js->lower, k) + 2, &keys[k]))
+			return false;
+	return gh_translate_key_code(translation, js->hash_clauses, keys, code);
+}
+
 /* The program that says what a row is: its key, and each column that is kept. */
 static GhProgram *
 translate_row(const GhJoinState *js, GhProbed *probed, const bool *read)
@@ -52,6 +65,8 @@ translate_row(const GhJoinState *js, GhProbed *probed, const bool *read)
 	TupleDesc	inner = ExecGetResultType(gh_child(js, GH_INNER));
 	TupleDesc	desc = CreateTemplateTupleDesc(columns->ncolumns + 1);
 	GhTranslation *translation;
+	GhProgram  *program;
+	GhOperand	code = {0};
 
 	TupleDescInitEntry(desc, 1, NULL, INT8OID, -1, 0);
 	for (int c = 0; c < columns->ncolumns; c++)
@@ -76,7 +91,11 @@ translate_row(const GhJoinState *js, GhProbed *probed, const bool *read)
 			return NULL;
 		Assert(operand.vector == c);
 	}
-	return gh_translate_end(translation);
+	if (js->is_coded && !translate_code(js, translation, &code))
+		return NULL;
+	program = gh_translate_end(translation);
+	probed->key_vector = program != NULL && js->is_coded ? gh_final_vector(translation, &code) : 0;
+	return program;
 }
 
 /* Bytes of memory that a row takes in the table, but for its texts. */
@@ -114,6 +133,7 @@ gh_probed_init(GhJoinState *js, const bool *read)
 	if (gh_program_check_classes(program, program->bytes, classes, &error) != GH_OK)
 		elog(ERROR, "%s", error.message);
 	probed->program = program;
+	probed->step.end = program->ninstructions;
 	probed->kept = palloc0(sizeof(GhKept) * Max(nkept, 1));
 	for (int c = 0; c < nkept; c++)
 	{
@@ -139,7 +159,7 @@ gh_probed_sink(const GhJoinState *js, uint64 rows, GhSink *sink)
 	sink->table.nkept = js->columns[GH_INNER].ncolumns;
 	sink->table.kept = js->probed->kept;
 	/* which of a key's rows is a match may be up to conditions */
-	sink->table.matches = js->single_match && js->joinqual == NULL ? GH_MATCHES_ANY : GH_MATCHES_ALL;
+	sink->table.matches = js->single_match && js->lower.join_quals == NIL ? GH_MATCHES_ANY : GH_MATCHES_ALL;
 	sink->table.expected = rows;
 }
 
@@ -156,7 +176,9 @@ stage_options(const GhJoinState *js, uint64 rows, uint64 bytes, uint64 limit, Gh
 
 	gh_stage_options(NULL, js->probed->program, options);
 	options->source.natts = js->probed->program->ncolumns;
-	*part = (GhKeyPart) {.vector = 0,.bits = GH_KEY_BITS};
+	options->nsteps = js->is_coded ? 1 : 0;
+	options->steps = &js->probed->step;
+	*part = (GhKeyPart) {.vector = js->probed->key_vector,.bits = GH_KEY_BITS};
 	gh_probed_sink(js, rows, &options->sink);
 	options->sink.table.nparts = 1;
 	options->sink.table.parts = part;

@@ -36,6 +36,8 @@ typedef struct GhProbedReader
 	PlanState  *scan;
 	GhPages    *pages;
 	GhProgram  *program;
+	uint32		nfilters;		/* instructions of the scan's conditions; those behind make the key's code */
+	GhOperand  *keys;			/* key columns; of a join that is coded, their code first */
 	GhKeyPart *parts;			/* of the key */
 	GhKept	   *kept;
 	GhStage    *stage;
@@ -48,7 +50,7 @@ typedef struct GhProbedReader
 
 /* --------------------------------------------------------------- the program */
 
-/* Key and columns are columns of the relation: they have vectors of their own, and nothing fills them but the source. */
+/* Key columns and others are columns of the relation: they have vectors of their own, and nothing fills them but the source. */
 static bool
 translate_columns(Reader *reader, GhTranslation *translation)
 {
@@ -57,14 +59,9 @@ translate_columns(Reader *reader, GhTranslation *translation)
 	const GhColumns *columns = &js->columns[GH_INNER];
 
 	for (int k = 0; k < keys->ncolumns; k++)
-	{
-		GhOperand	operand = {0};
-
-		if (!gh_translate_attribute(translation, gh_relation_attno(reader->scan, keys->columns[k].attno), &operand) ||
-			operand.value_class != GH_CLASS_INT)
+		if (!gh_translate_attribute(translation, gh_relation_attno(reader->scan, keys->columns[k].attno), &reader->keys[k]) ||
+			(reader->keys[k].value_class != GH_CLASS_INT && !js->is_coded))
 			return false;
-		reader->parts[k] = (GhKeyPart) {.vector = operand.vector,.bits = keys->columns[k].bits};
-	}
 	for (int c = 0; c < columns->ncolumns; c++)
 	{
 		GhOperand	operand = {0};
@@ -78,6 +75,32 @@ translate_columns(Reader *reader, GhTranslation *translation)
 }
 
 static bool
+translate_code(Reader *reader, GhTranslation *translation)
+{
+	GhOperand	code;
+
+	if (!reader->js->is_coded)
+		return true;
+	if (!gh_translate_key_code(translation, reader->js->hash_clauses, reader->keys, &code))
+		return false;
+	reader->keys[0] = code;
+	return true;
+}
+
+/* Where the program that was made has the key. */
+static void
+set_parts(Reader *reader, const GhTranslation *translation)
+{
+	const GhKeyColumn *columns = reader->js->keys[GH_INNER].columns;
+
+	for (int k = 0; k < gh_lower_nparts(&reader->js->lower); k++)
+	{
+		reader->parts[k].vector = gh_final_vector(translation, &reader->keys[k]);
+		reader->parts[k].bits = reader->js->is_coded ? GH_KEY_BITS : columns[k].bits;
+	}
+}
+
+static bool
 make_program(Reader *reader)
 {
 	Relation	relation = ((ScanState *) reader->scan)->ss_currentRelation;
@@ -87,29 +110,35 @@ make_program(Reader *reader)
 	GhError		error;
 
 	if (!gh_translate_conditions(&reader->js->css.ss.ps, translation, reader->scan->plan->qual, NULL, &awaited) ||
-		awaited != NULL || !translate_columns(reader, translation))
+		awaited != NULL)
+		return false;
+	reader->nfilters = translation->ninstructions;
+	if (!translate_columns(reader, translation) || !translate_code(reader, translation))
 		return false;
 	reader->program = gh_translate_end(translation);
 	if (reader->program == NULL)
 		return false;
 	if (gh_program_check(reader->program, reader->program->bytes, &error) != GH_OK)
 		elog(ERROR, "%s", error.message);
+	set_parts(reader, translation);
 	return true;
 }
 
 /* ---------------------------------------------------------- the pipeline */
 
 static void
-pages_options(const Reader *reader, uint64 limit, GhStep *step, GhPipelineOptions *options)
+pages_options(const Reader *reader, uint64 limit, GhStep steps[2], GhPipelineOptions *options)
 {
 	const GhJoinState *js = reader->js;
 
 	gh_stage_options(((ScanState *) reader->scan)->ss_currentRelation, reader->program, options);
-	*step = (GhStep) {.end = reader->program->ninstructions};
-	options->nsteps = 1;
-	options->steps = step;
+	/* rows that were handed back enter behind the first one */
+	steps[0] = (GhStep) {.end = reader->nfilters};
+	steps[1] = (GhStep) {.end = reader->program->ninstructions};
+	options->nsteps = js->is_coded ? 2 : 1;
+	options->steps = steps;
 	gh_probed_sink(js, (uint64) Max(reader->scan->plan->plan_rows, 1), &options->sink);
-	options->sink.table.nparts = js->keys[GH_INNER].ncolumns;
+	options->sink.table.nparts = gh_lower_nparts(&js->lower);
 	options->sink.table.parts = reader->parts;
 	options->sink.table.kept = reader->kept;
 	options->memory_limit = limit;
@@ -126,7 +155,7 @@ enter_row(Reader *reader)
 	if (!gh_entering_put(reader->row, 0, slot->tts_values, slot->tts_isnull,
 						 reader->scan->ps_ExprContext->ecxt_per_tuple_memory))
 		return false;
-	gh_stage_rows(reader->stage, reader->stage->pipeline->plan->options.nsteps, reader->row, 1, &request);
+	gh_stage_rows(reader->stage, 1, reader->row, 1, &request);
 	reader->passed++;
 	reader->entered += request.counted;
 	return request.nback == 0;
@@ -218,6 +247,7 @@ prepare(Reader *reader, GhJoinState *js)
 	reader->js = js;
 	reader->scan = gh_child(js, GH_INNER);
 	reader->pages = &js->source[GH_INNER]->pages;
+	reader->keys = palloc0(sizeof(GhOperand) * js->keys[GH_INNER].ncolumns);
 	reader->parts = palloc0(sizeof(GhKeyPart) * js->keys[GH_INNER].ncolumns);
 	reader->kept = palloc0(sizeof(GhKept) * Max(js->columns[GH_INNER].ncolumns, 1));
 	return make_program(reader);
@@ -230,7 +260,7 @@ read_pages(Reader *reader, GhStage *stage)
 	bool		entered;
 
 	reader->stage = stage;
-	reader->row = gh_entering_create_for_sink(stage, gh_program_columns(reader->program), 1);
+	reader->row = gh_entering_create_before(stage, 1, gh_program_columns(reader->program), 1);
 	gh_child_start(reader->scan);
 	entered = enter_all_pages(reader);
 	gh_child_stop(reader->scan, 0);
@@ -242,14 +272,14 @@ read_inner(GhJoinState *js, MemoryContext context)
 {
 	Reader		reader = {0};
 	GhPipelineOptions options;
-	GhStep		step;
+	GhStep		steps[2];
 	GhStage    *stage;
 	GhStatus	status = GH_DECLINED;
 	GhError		error;
 
 	if (!prepare(&reader, js))
 		return GH_DECLINED;
-	pages_options(&reader, js->memory_limit, &step, &options);
+	pages_options(&reader, js->memory_limit, steps, &options);
 	/* the table stays when the pipeline is gone */
 	gh_host_init(&js->host, js->context);
 	stage = gh_stage_create(&options, &js->host, context, &error);
@@ -355,11 +385,11 @@ bool
 gh_probed_share_pages(GhJoinState *js, GhRef *root)
 {
 	GhPipelineOptions options;
-	GhStep		step;
+	GhStep		steps[2];
 
 	if (js->probed->reader == NULL)
 		return false;
-	pages_options(js->probed->reader, common_limit(js), &step, &options);
+	pages_options(js->probed->reader, common_limit(js), steps, &options);
 	return gh_probed_share_sink(js, &options, root);
 }
 
@@ -368,12 +398,12 @@ bool
 gh_probed_fill_pages(GhJoinState *js, GhRef root)
 {
 	GhPipelineOptions options;
-	GhStep		step;
+	GhStep		steps[2];
 
 	/* one that came late has not been asked yet */
 	if (js->probed->reader == NULL && !gh_probed_may_read_together(js))
 		return false;
-	pages_options(js->probed->reader, common_limit(js), &step, &options);
+	pages_options(js->probed->reader, common_limit(js), steps, &options);
 	options.shared_sink = root;
 	return gh_probed_fill_sink(js, &options, enter_together);
 }

@@ -120,7 +120,8 @@ gh_inner_index(const GhJoinStep *step, const RelOptInfo *outerrel, const Path *i
 	Oid			method;
 	ListCell   *lc;
 
-	if (!gh_enable_index || !gh_service_enabled() || !is_whole_table(inner) || inner->parent->indexlist == NIL)
+	if (!gh_enable_index || !gh_service_enabled() || !is_whole_table(inner) || inner->parent->indexlist == NIL ||
+		!gh_step_keys_are_exact(step))
 		return InvalidOid;
 	method = get_index_am_oid("gpuhash", true);
 	foreach(lc, inner->parent->indexlist)

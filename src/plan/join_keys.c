@@ -5,7 +5,8 @@
  * All that are equalities of both sides and can be hashed, as in PostgreSQL.  But what engines look up by themselves,
  * for a node above, is a key of 64 bits that decides alone.  Where the clauses come to more, or some have no such key,
  * those that nearly tell the inner rows apart are the keys, and the others are conditions on the pair, of which there
- * are programs.  An order's line has a key of 96 bits, say, but an order has few lines.
+ * are programs.  An order's line has a key of 96 bits, say, but an order has few lines.  Where that cannot be, all are keys, and a
+ * code of them is looked up (is_plain of join_plan.c).
  */
 #include "postgres.h"
 

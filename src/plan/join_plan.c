@@ -375,11 +375,28 @@ gh_step_fills_inner(const GhJoinStep *step)
 	return step->jointype == JOIN_RIGHT || step->jointype == JOIN_FULL;
 }
 
+/* Whether the keys are exact, and decide alone (gh_keys_are_exact). */
+bool
+gh_step_keys_are_exact(const GhJoinStep *step)
+{
+	int			bits = 0;
+	ListCell   *lc;
+
+	foreach(lc, step->hash_clauses)
+	{
+		int			key_bits = gh_operator_key_bits(castNode(OpExpr, lfirst_node(RestrictInfo, lc)->clause)->opno);
+
+		if (key_bits <= 0)
+			return false;
+		bits += key_bits;
+	}
+	return bits <= GH_KEY_BITS;
+}
+
 /* Whether the keys are whole numbers, which decide alone, and those of the outer side columns. */
 static bool
 keys_are_plain(const GhJoinStep *step, Relids outer_relids)
 {
-	int			bits = 0;
 	ListCell   *lc;
 
 	foreach(lc, step->hash_clauses)
@@ -388,33 +405,65 @@ keys_are_plain(const GhJoinStep *step, Relids outer_relids)
 		const OpExpr *clause = castNode(OpExpr, rinfo->clause);
 		bool		outer_is_left = bms_is_subset(rinfo->left_relids, outer_relids);
 		Node	   *outer = outer_is_left ? linitial(clause->args) : lsecond(clause->args);
-		int			key_bits = gh_operator_key_bits(clause->opno);
 
 		/* a boolean has bits, too, but programs do not have it as a whole number */
-		if (key_bits <= 0 || gh_operator_encoding(clause->opno, outer_is_left) > GH_KEY_OID ||
-			!gh_is_key_column(outer) || gh_class_of_type(getBaseType(exprType(outer))) == GH_CLASS_BOOL)
+		if (gh_operator_encoding(clause->opno, outer_is_left) > GH_KEY_OID || !gh_is_key_column(outer) ||
+			gh_class_of_type(getBaseType(exprType(outer))) == GH_CLASS_BOOL)
 			return false;
-		bits += key_bits;
 	}
-	return bits <= GH_KEY_BITS;
+	return gh_step_keys_are_exact(step);
+}
+
+/*
+ * Whether the keys are columns of both sides for whose values there are codes.  Not where they are exact, and no whole
+ * numbers (a bool, a float): then the join has their equality nowhere but in its keys.
+ */
+static bool
+keys_have_codes(const GhJoinStep *step)
+{
+	ListCell   *lc;
+
+	foreach(lc, step->hash_clauses)
+	{
+		const OpExpr *clause = castNode(OpExpr, lfirst_node(RestrictInfo, lc)->clause);
+
+		if (!gh_is_key_column(linitial(clause->args)) || !gh_is_key_column(lsecond(clause->args)) ||
+			!gh_clause_has_code(clause))
+			return false;
+	}
+	return !gh_step_keys_are_exact(step);
+}
+
+/* The conditions beside the keys, the equalities of keys that are looked up by their code first. */
+static List *
+conditions_of(const GhJoinStep *step, const JoinClauses *clauses, bool coded)
+{
+	List	   *keys = coded ? extract_actual_clauses(step->hash_clauses, false) : NIL;
+
+	return list_concat(list_concat_copy(keys, clauses->join_quals), clauses->filter);
 }
 
 /*
  * Whether a row of the join is an outer row and its match, if it has one; or, of a right or full join, an inner row that
- * has none.  Matches are found by columns that are whole numbers, and further conditions, on the match and on the
- * joined row, are what programs can evaluate.  Rows of an anti join have no inner side to look at.
+ * has none.  Matches are found by columns that are whole numbers, or by a code of columns, whose equality is then a
+ * condition on the match.  Further conditions, on the match and on the joined row, are what programs can evaluate.  Rows of
+ * an anti join have no inner side to look at.
  */
 static bool
-is_plain(PlannerInfo *root, const GhJoinStep *step, const JoinClauses *clauses, Relids outer_relids)
+is_plain(PlannerInfo *root, const GhJoinStep *step, const JoinClauses *clauses, Relids outer_relids, List **conditions)
 {
 	JoinType	jointype = step->jointype;
+	bool		coded = !keys_are_plain(step, outer_relids);
 
 	if (jointype != JOIN_INNER && jointype != JOIN_LEFT && jointype != JOIN_SEMI && jointype != JOIN_ANTI &&
 		!gh_step_fills_inner(step))
 		return false;
-	return (clauses->join_quals == NIL || !gh_step_fills_inner(step)) &&
-		(clauses->filter == NIL || jointype != JOIN_ANTI) && keys_are_plain(step, outer_relids) &&
-		gh_conditions_translate(root, list_concat_copy(clauses->join_quals, clauses->filter));
+	if ((coded || clauses->join_quals != NIL) && gh_step_fills_inner(step))
+		return false;
+	if ((clauses->filter != NIL && jointype == JOIN_ANTI) || (coded && !keys_have_codes(step)))
+		return false;
+	*conditions = conditions_of(step, clauses, coded);
+	return gh_conditions_translate(root, *conditions);
 }
 
 static List *
@@ -427,6 +476,7 @@ make_private(PlannerInfo *root, CustomPath *path, ScanContext *context, JoinClau
 	List	   *procs = NIL;
 	List	   *collations = NIL;
 	List	   *bits = NIL;
+	List	   *conditions = NIL;
 	List	   *result = NIL;
 	ListCell   *lc;
 
@@ -456,7 +506,7 @@ make_private(PlannerInfo *root, CustomPath *path, ScanContext *context, JoinClau
 	result = lappend(result, collations);
 	result = lappend(result, bits);
 	result = lappend(result, makeInteger(keys_repeat(root, path, clauses)));
-	result = lappend(result, makeInteger(is_plain(root, step, clauses, outer->parent->relids)));
+	result = lappend(result, makeInteger(is_plain(root, step, clauses, outer->parent->relids, &conditions)));
 	result = lappend(result, list_make1_oid(gh_inner_index(step, outer->parent, lsecond(path->custom_paths))));
 	return result;
 }
@@ -492,12 +542,13 @@ gh_split_pair(PlannerInfo *root, const GhJoinStep *step, RelOptInfo *joinrel, Re
 {
 	GhJoinPair *pair = step->pair;
 	JoinClauses clauses = {0};
+	List	   *conditions = NIL;
 
 	/* mostly, all clauses are keys */
 	if (step->clauses != step->hash_clauses)
 		split_clauses(root, step, outerrel->relids, joinrel->relids, &clauses);
-	pair->is_plain = is_plain(root, step, &clauses, outerrel->relids);
-	pair->conditions = pair->is_plain ? list_concat(clauses.join_quals, clauses.filter) : NIL;
+	pair->is_plain = is_plain(root, step, &clauses, outerrel->relids, &conditions);
+	pair->conditions = pair->is_plain ? conditions : NIL;
 }
 
 /* Whether no two inner rows seem to have the same key, for one of its columns has different values only. */

@@ -55,6 +55,7 @@ typedef enum GhJoinExprs
 } GhJoinExprs;
 
 extern bool gh_columns_are_plain(RelOptInfo *rel);
+extern bool gh_step_keys_are_exact(const GhJoinStep *step);
 extern bool gh_step_fills_inner(const GhJoinStep *step);
 extern bool gh_is_key_column(Node *expr);
 extern void gh_split_pair(PlannerInfo *root, const GhJoinStep *step, RelOptInfo *joinrel,

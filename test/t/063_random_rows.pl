@@ -90,6 +90,7 @@ sub compare
 	$count->{outer_rows}++ if GpuHash::RandomOuter::is_read($plan, 'GpuHashRows');
 	$count->{bushy}++ if $plan =~ /GpuHashRows/ && GpuHash::RandomPairs::is_bushy($plan);
 	$count->{unnested}++ if GpuHash::RandomPairs::is_unnested($answer->{plan});
+	$count->{coded}++ if $plan =~ /GpuHashRows/ && GpuHash::RandomPairs::is_coded($plan);
 	$count->{pairs}++ if $plan =~ /GpuHashRows/ && GpuHash::RandomPairs::is_read($plan);
 	$count->{divided}++ if GpuHash::RandomRun::is_divided($answer->{shown});
 	if ($answer->{shown} =~ /GpuHashRows/)
@@ -111,7 +112,7 @@ sub run
 	$run->start(%options);
 	$run->{server}->query(GpuHash::RandomRows::prepare() . join '', map { GpuHash::RandomTables::own($_) } 0 .. $run->{jobs} - 1);
 	my $sum = $run->all(sub { return compare($run, @_) });
-	$sum->{$_} //= 0 for qw(compared errors fewer_errors offloaded held offloaded_held fetched offloaded_fetched joins outer_joins outer_rows pairs bushy unnested parallel rows shown first by_device scans device_scans divided);
+	$sum->{$_} //= 0 for qw(compared errors fewer_errors offloaded held offloaded_held fetched offloaded_fetched joins outer_joins outer_rows pairs coded bushy unnested parallel rows shown first by_device scans device_scans divided);
 	my $wrong = @{ $sum->{wrong} };
 	note(sprintf '%d right, %d wrong: queries compared with %s, seed %d, %d jobs; %d offloaded, %d of them in parallel, %d of joins; %d with groups in place of subqueries; %d errors, %d only without; %d rows in all, %d changes of another session, %.0f s',
 		$sum->{compared} - $wrong, $wrong, $name, $run->{seed}, $run->{jobs}, @$sum{qw(offloaded parallel joins unnested errors fewer_errors rows changes seconds)});
@@ -132,6 +133,7 @@ sub run
 	# of a kind whose queries are few it may be none by chance
 	cmp_ok(scalar(grep { $_ > 0 } values %{ $sum->{offloaded_kinds} }), '>=', 8, 'of many kinds') if $sum->{compared} >= 300;
 	cmp_ok($sum->{pairs}, '>', 0.01 * $sum->{compared}, 'and some of joins with further conditions') if $sum->{compared} >= 300;
+	cmp_ok($sum->{coded}, '>', 0.01 * $sum->{compared}, 'and some of joins by keys that are no whole numbers') if $sum->{compared} >= 300;
 	cmp_ok($sum->{outer_rows}, '>', 0, 'and some of right and full joins') if $sum->{compared} >= 300;
 	return;
 }

@@ -89,7 +89,7 @@ sub source
 		# several rows of a dimension for one, once only
 		my $d = $n > 1 ? one_of(qw(d0 d0 d2 d3)) : one_of(qw(d0 d0 d1 d2 d3));
 		my $key = one_of('k4', 'k8', 'k8', 'g', 'i2');
-		my $on = "a.$key = d$n.dk";
+		my $on = rand() < 0.3 ? GpuHash::RandomPairs::codes('a', "d$n") : "a.$key = d$n.dk";
 		$on .= ' AND ' . one_of("d$n.dg > 1", 'a.g <> 3', "d$n.dt <> 'name 3'", map { GpuHash::RandomPairs::on('a', "d$n") } 1 .. 4) if rand() < 0.35;
 		my $bushy = rand() < 0.15;
 		$from .= " $type " . ($bushy ? GpuHash::RandomPairs::side($d, "d$n", "e$n") : "$d d$n") . " ON $on";

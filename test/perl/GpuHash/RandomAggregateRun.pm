@@ -100,6 +100,7 @@ sub compare
 	$count->{joins}++ if $answer->{plan} =~ /GpuHashAggregate.*Join/s;
 	$count->{outer_joins}++ if GpuHash::RandomOuter::is_read($answer->{plan});
 	$count->{pairs}++ if GpuHash::RandomPairs::is_read($answer->{plan});
+	$count->{coded}++ if GpuHash::RandomPairs::is_coded($answer->{plan});
 	$count->{bushy}++ if GpuHash::RandomPairs::is_bushy($answer->{plan});
 	$count->{bushy_by_device}++ if GpuHash::RandomPairs::is_bushy($answer->{shown}) && done_by_device($answer->{shown});
 	$count->{distinct}++ if $answer->{plan} =~ /Distinct Key/;
@@ -109,6 +110,7 @@ sub compare
 	$count->{unnested}++ if GpuHash::RandomPairs::is_unnested($answer->{plan});
 	$count->{small}++ if $small;
 	$count->{shown}++ if $answer->{shown} =~ /GpuHashAggregate/ && !$query->{outer};
+	$count->{coded_by_device}++ if GpuHash::RandomPairs::is_coded($answer->{shown}) && done_by_device($answer->{shown});
 	$count->{pairs_by_device}++ if GpuHash::RandomPairs::is_read($answer->{shown}) && done_by_device($answer->{shown});
 	$count->{by_device}++ if done_by_device($answer->{shown}) && !$query->{outer};
 	$count->{outer_by_device}++ if GpuHash::RandomOuter::is_read($answer->{shown}) && done_by_device($answer->{shown});
@@ -125,7 +127,7 @@ sub test
 	$run = GpuHash::RandomRun->new(queries => $options{queries});
 	$run->start(device => $device, devices => $options{devices});
 	my $sum = $run->all(\&compare);
-	$sum->{$_} //= 0 for qw(compared errors other_errors fewer_errors offloaded parallel joins outer_joins pairs bushy distinct select_distinct sets sets_by_device unnested small in_order rows shown by_device outer_by_device pairs_by_device bushy_by_device divided);
+	$sum->{$_} //= 0 for qw(compared errors other_errors fewer_errors offloaded parallel joins outer_joins pairs coded bushy distinct select_distinct sets sets_by_device unnested small in_order rows shown by_device outer_by_device pairs_by_device coded_by_device bushy_by_device divided);
 	my $wrong = @{ $sum->{wrong} };
 	note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; %d offloaded, %d of them in parallel, %d of joins, %d whose last is a right or full one, %d with further conditions, %d with joins inside, %d with DISTINCT in aggregates, %d with SELECT DISTINCT, %d with grouping sets, %d with groups in place of subqueries; %d with little memory, %d with floats in order; %d errors, %d of them others, %d of them none; %d rows in all, %d changes of another session, %.0f s',
 		$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(offloaded parallel joins outer_joins pairs bushy distinct select_distinct sets unnested small in_order errors other_errors fewer_errors rows changes seconds)});
@@ -138,6 +140,7 @@ sub test
 	cmp_ok($sum->{joins}, '>', 0.1 * $sum->{compared}, 'some of them of joins');
 	cmp_ok($sum->{outer_joins}, '>', 0.05 * $sum->{compared}, 'some of right and full joins');
 	cmp_ok($sum->{pairs}, '>', 0.03 * $sum->{compared}, 'some of joins with further conditions');
+	cmp_ok($sum->{coded}, '>', 0.03 * $sum->{compared}, 'some of joins by keys that are no whole numbers');
 	cmp_ok($sum->{bushy}, '>', 0.01 * $sum->{compared}, 'some of joins whose inner sides are joins');
 	cmp_ok($sum->{distinct}, '>', 0.03 * $sum->{compared}, 'some with DISTINCT in aggregates');
 	cmp_ok($sum->{select_distinct}, '>', 0.03 * $sum->{compared}, 'some with SELECT DISTINCT');
@@ -150,6 +153,7 @@ sub test
 	cmp_ok($sum->{by_device}, '>', 0.25 * $sum->{shown}, 'the device did many of them to their end') if $device;
 	cmp_ok($sum->{outer_by_device}, '>', 0, 'some of right and full joins, too') if $device && $sum->{compared} >= 500;
 	cmp_ok($sum->{pairs_by_device}, '>', 0, 'and of those with further conditions') if $device && $sum->{compared} >= 500;
+	cmp_ok($sum->{coded_by_device}, '>', 0, 'and of those by other keys than whole numbers') if $device && $sum->{compared} >= 500;
 	cmp_ok($sum->{bushy_by_device}, '>', 0, 'and of those whose inner sides are joins') if $device && $sum->{compared} >= 500;
 	return;
 }

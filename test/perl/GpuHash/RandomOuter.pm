@@ -43,7 +43,7 @@ sub outer_side
 	{
 		# several matches once only, or a row would become very many
 		my $d = $n == 1 ? one_of(qw(d0 d0 d1 d2)) : one_of(qw(d0 d2));
-		$from .= ' ' . one_of('JOIN', 'LEFT JOIN') . " $d d$n ON a." . one_of(qw(k4 k8 k8 g i2 late)) . " = d$n.dk";
+		$from .= ' ' . one_of('JOIN', 'LEFT JOIN') . " $d d$n ON " . (rand() < 0.2 ? GpuHash::RandomPairs::codes('a', "d$n") : 'a.' . one_of(qw(k4 k8 k8 g i2 late)) . " = d$n.dk");
 		$from .= one_of(" AND d$n.dg > 1", ' AND a.g <> 3', map { ' AND ' . GpuHash::RandomPairs::on('a', "d$n") } 1 .. 2) if rand() < ($options{plain} ? 0.1 : 0.2);
 		push @{ $source->{dimensions} }, "d$n";
 		push @{ $source->{placed} }, "d$n";

@@ -5,6 +5,7 @@
 #
 #	GpuHash::RandomPairs::on($a, $b)	a condition on rows of two aliases: the first is of a table with @COLUMN, the
 #						second a dimension, or of such a table if it begins with "b"
+#	GpuHash::RandomPairs::codes($a, $b)	equality of keys that are no whole number: of a table with @COLUMN and of a dimension
 #	GpuHash::RandomPairs::member()	EXISTS or NOT EXISTS of a table, by keys of "a" and by such a condition
 #	GpuHash::RandomPairs::subquery()	one of: member(); a comparison with an aggregate of those rows of a table that have the keys of "a";
 #						NOT IN, of columns that may be NULL and of such that are not
@@ -12,6 +13,7 @@
 #	GpuHash::RandomPairs::side($d, $alias, $e)	what stands in the place of a dimension: its join with another one, of alias $e
 #	GpuHash::RandomPairs::is_bushy($plan)	whether an aggregate, or rows, of a plan reads joins with inner sides that are joins
 #	GpuHash::RandomPairs::is_unnested($plan)	whether a plan joins with groups in place of a subquery
+#	GpuHash::RandomPairs::is_coded($plan)	whether an aggregate, or rows, of a plan reads joins by such keys
 #	GpuHash::RandomPairs::is_read($plan)	whether an aggregate of a plan reads joins with conditions beside their keys
 #
 # They raise no errors.  Some columns have values that engines hand back: NaN, numbers that are too large, long texts.
@@ -42,11 +44,19 @@ sub on
 	return "$condition AND $a.g <> 3";
 }
 
+sub codes
+{
+	my ($a, $b) = @_;
+	return one_of("$a.v = $b.dx", "$b.dx = $a.x", "$a.c = $b.dc", "$a.u = $b.du", "$b.du = $a.u", "$a.b = $b.dw", "$a.nm = $b.dz", "$a.n2 = $b.dm", "$a.big = $b.dy", "$a.v = $b.dy",
+		"$a.u = $b.du AND $a.k8 = $b.dk", "$a.x = $b.dx AND $a.g = $b.dg", "$a.u = $b.du AND $a.may = $b.db", "$a.n2 = $b.dm AND $a.tame8 = $b.df", "$a.c = $b.dc AND $a.v = $b.dx");
+}
+
 sub member
 {
 	my ($table, $b, $key) = @{ one_of(['d0', 's', 'dk'], ['d1', 's', 'dk'], ['d1', 's', 'dk'], ['d2', 's', 'dk'], ['f2', 'b8', 'k4'], ['f2', 'b8', 'k8'], ['f3', 'b8', 'id'], ['f3', 'b8', 'k8']) };
 	my $outer = $key eq 'id' ? one_of(qw(k4 id late)) : one_of(qw(k4 k8 k8 g i2 late));
-	return about_key($outer) . (rand() < 0.5 ? 'NOT ' : '') . "EXISTS (SELECT FROM $table $b WHERE $b.$key = a.$outer AND " . on('a', $b) . ')';
+	return about_key($outer) . (rand() < 0.5 ? 'NOT ' : '') . "EXISTS (SELECT FROM $table $b WHERE " . ($table =~ /^d/ && rand() < 0.3 ? codes('a', $b) : "$b.$key = a.$outer") .
+		(rand() < 0.8 ? ' AND ' . on('a', $b) : '') . ')';
 }
 
 # A condition that a subquery may be asked for keys by, which is about a key alone, and AND; or nothing.
@@ -92,7 +102,7 @@ sub subquery { my $kind = rand(); return $kind < 0.5 ? member() : $kind < 0.85 ?
 sub side
 {
 	my ($d, $alias, $e) = @_;
-	my $on = "$alias." . one_of(qw(dg dg dk)) . " = $e.dk";
+	my $on = rand() < 0.25 ? one_of(map { "$alias.$_ = $e.$_" } qw(dx dy dc du dw dz dm)) : "$alias." . one_of(qw(dg dg dk)) . " = $e.dk";
 	$on .= ' AND ' . one_of("$alias.dv > $e.dg", "$e.dg <> 2", "$alias.dn < $e.dn", "$alias.dt <> $e.dt", "$alias.dd < $e.dd") if rand() < 0.4;
 	return "($d $alias " . one_of('JOIN', 'JOIN', 'LEFT JOIN') . ' ' . one_of(qw(d0 d0 d2)) . " $e ON $on)";
 }
@@ -118,6 +128,8 @@ sub is_bushy
 }
 
 sub is_unnested { my ($plan) = @_; return $plan =~ /\bgroups(?:_\d+)?\.(?:key|agg)/ }
+
+sub is_coded { my ($plan) = @_; return $plan =~ /GpuHash(?:Aggregate|Rows)\)(?:(?!->).)*(?:->  (?:Parallel )?Custom Scan \(GpuHashJoin\)(?:(?!->).)*)+Hash Cond: [^\n]*\bd\w*\.d[xyucwzm]\b/s }
 
 sub is_read { my ($plan) = @_; return $plan =~ /GpuHash(?:Aggregate|Rows)\)(?:(?!->).)*(?:->  (?:Parallel )?Custom Scan \(GpuHashJoin\)(?:(?!->).)*)+Join Filter/s }
 

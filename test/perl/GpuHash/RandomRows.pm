@@ -102,10 +102,10 @@ sub source
 	for (1 .. $joins)
 	{
 		my ($side, $alias, $key, $is_wide, $also) = inner_side($changing, $many);
-		my $on = outer_key() . " = $alias.$key";
+		my $on = !$is_wide && rand() < 0.25 ? GpuHash::RandomPairs::codes('a', $alias) : outer_key() . " = $alias.$key";
 		# numbers and texts have no rows in common
-		$on =~ s/^(a\.v) = .*/$1 = $alias.@{[ $is_wide ? 'v' : 'dt' ]}/;
-		$many ||= $side =~ /\bd1\b/ || $key eq 'dg' || $on =~ /\.v =/;
+		$on =~ s/^(a\.v) = \w+\.(?!dx|dy).*/$1 = $alias.@{[ $is_wide ? 'v' : 'dt' ]}/;
+		$many ||= $side =~ /\bd1\b/ || $key eq 'dg' || $on =~ /\.v =|\.d[xcz]\b/;
 		$on .= ' AND ' . one_of("$alias." . ($is_wide ? 'g > 1' : 'dg > 1'), 'a.g <> 3', "a.k8 <> $alias." . ($is_wide ? 'k8' : 'dv'), 'a.g = ' . "$alias." . ($is_wide ? 'g' : 'dg'), map { GpuHash::RandomPairs::on('a', $alias) } 1 .. 6) if rand() < ($held ? 0.3 : 0.25);
 		if (rand() < 0.3)
 		{

@@ -149,7 +149,9 @@ sub schema
 	$sql .= 'CREATE TABLE d0 AS SELECT i AS dk, i % 7 AS dg, i * 100000 AS dv, (i % 4)::numeric(6, 2) AS dn, \'name \' || i % 9 AS dt, i / 8.0::float8 AS df, i % 3 = 0 AS db, date \'2000-01-01\' + i AS dd FROM generate_series(0, 60) i;
 CREATE TABLE d1 AS SELECT CASE WHEN i % 20 > 0 THEN (i % 40)::int8 END AS dk, i % 3 AS dg, CASE WHEN i % 5 > 0 THEN i END AS dv, (i / 3.0)::numeric(8, 3) AS dn, repeat(\'name \' || i % 30, 30) AS dt, i / 8.0::float8 AS df, NULL::bool AS db, date \'2000-01-01\' + i % 5 AS dd FROM generate_series(1, 120) i;
 CREATE TABLE d2 AS SELECT i::int2 AS dk, i AS dg, i AS dv, i::numeric(5, 1) AS dn, \'one \' || i AS dt, i::float8 AS df, true AS db, date \'2000-01-01\' AS dd FROM generate_series(3, 12) i;
-CREATE TABLE d3 (LIKE d0);
+' . join('', map { "ALTER TABLE $_ ADD COLUMN dx text, ADD COLUMN dy varchar, ADD COLUMN dc char(8), ADD COLUMN du uuid, ADD COLUMN dw bytea, ADD COLUMN dz name, ADD COLUMN dm numeric(12, 2);
+UPDATE $_ SET dx = 't' || dk % 40, dy = 'b' || dk, dc = 't' || dk % 30, du = md5(dk::text)::uuid, dw = decode(md5(dk::text), 'hex'), dz = 'name ' || dk % 70, dm = dk / 100.0 - 7;
+" } qw(d0 d1 d2)) . 'CREATE TABLE d3 (LIKE d0);
 ALTER TABLE d0 ADD PRIMARY KEY (dk);
 ALTER TABLE d2 ADD PRIMARY KEY (dk);
 CREATE UNIQUE INDEX ON f3 (id);
