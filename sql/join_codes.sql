@@ -36,6 +36,8 @@ BEGIN
     PERFORM set_config('gpuhash.force_offload', 'on', true);
     FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
         IF line ~ '(Gpu|Steps|Rows Handed Back|Input Rows|Join Type|Hash Cond|Join Filter|Seq Scan)' THEN
+            -- up to 15 some equalities have their sides the other way round
+            line := replace(line, '(f.u = o.u)', '(o.u = f.u)');
             RETURN NEXT regexp_replace(line, '(rows=\d+)\.00', '\1');
         END IF;
     END LOOP;
