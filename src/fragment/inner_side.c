@@ -83,10 +83,7 @@ key_column(const GhJoinLevel *level, int k)
 	return c;
 }
 
-/*
- * A part of the key, and a column of the level, in the order of the program's columns where these are of
- * rows.
- */
+/* A key column, or a part of the key, and a column of the level. */
 static bool
 translate_key(GhInnerSide *side, int k)
 {
@@ -106,6 +103,20 @@ translate_kept(GhInnerSide *side, int c)
 							&side->kept[c]);
 }
 
+/* Rows are supplied by the program's columns: the key that is stored with a row, which no code needs, and the level's. */
+static bool
+translate_rows(GhInnerSide *side)
+{
+	for (int attno = 1; attno <= side->translation->desc->natts; attno++)
+	{
+		GhOperand	operand = {0};
+
+		if (!gh_translate_attribute(side->translation, attno, &operand))
+			return false;
+	}
+	return true;
+}
+
 static bool
 translate_side(GhInnerSide *side)
 {
@@ -115,6 +126,8 @@ translate_side(GhInnerSide *side)
 	if (!side->by_rows &&
 		(!gh_fragment_translate_input(side->fragment, side->translation, side->scan, side->joined, &awaited,
 									  &side->nfilters) || awaited != NULL))
+		return false;
+	if (side->by_rows && !translate_rows(side))
 		return false;
 	for (int k = 0; k < side->nkeys; k++)
 		if (!translate_key(side, k) || (side->keys[k].value_class != GH_CLASS_INT && !level->lower->is_coded))

@@ -83,6 +83,12 @@ CREATE TABLE hub (k int, p int);
 INSERT INTO hub SELECT CASE WHEN i % 2 = 0 THEN i % 4 ELSE i / 10 END, i FROM generate_series(1, 20000) i;
 CREATE TABLE pair (k1 int, k2 int2, p int, t text);
 INSERT INTO pair SELECT i / 30 - 8, i % 30 - 10, i, 'pair ' || i % 3 FROM generate_series(0, 700) i;
+-- keys that are no whole numbers
+CREATE TABLE code (x text, c char(10), n numeric(20, 2), b bool, i8 int8, p int);
+INSERT INTO code SELECT repeat('x', i % 4) || i % 40, 't' || i % 25, i / 100.0 - 3, CASE WHEN i % 5 > 0 THEN i % 3 = 0 END, i::int8 * i * 1000003 * (i % 3 - 1), i FROM generate_series(1, 300) i;
+INSERT INTO code VALUES (NULL, 't1', NULL, NULL, NULL, 1000), ('', '', 0, false, 0, 1001);
+CREATE TABLE code_odd (x text, m numeric(30, 5), p int);
+INSERT INTO code_odd SELECT 'short ' || i % 7, i * 1.00001, i FROM generate_series(1, 60) i;
 CREATE TABLE inner_long (k int, x text);
 INSERT INTO inner_long SELECT i, CASE WHEN i = 77 THEN repeat('long ', 2000) ELSE 'short' END FROM generate_series(1, 100) i;
 CREATE TABLE sub (k int8, p int);
@@ -282,6 +288,19 @@ my @QUERIES = (
 	[int8_keys => 'SELECT count(*), sum(one.p) FROM odd JOIN one ON one.k = odd.k'],
 	[two_columns => 'SELECT pair.t, count(*), sum(pair.p) FROM t JOIN pair ON pair.k1 = t.g AND pair.k2 = t.i2 GROUP BY pair.t'],
 	[two_columns_left => 'SELECT g, count(*), sum(pair.p) FROM t LEFT JOIN pair ON pair.k1 = t.g AND pair.k2 = t.i2 GROUP BY g'],
+	[code_text => 'SELECT g, count(*), sum(code.p) FROM t JOIN code ON code.x = t.x GROUP BY g'],
+	[code_bpchar => 'SELECT g, count(*), sum(code.p) FROM t LEFT JOIN code ON code.c = t.c AND code.p > t.i2 GROUP BY g'],
+	[code_numeric => 'SELECT g, count(*), sum(code.p) FROM t JOIN code ON code.n = t.n GROUP BY g'],
+	[code_semi => 'SELECT g, count(*), sum(i4) FROM t WHERE EXISTS (SELECT FROM code WHERE code.x = t.x) GROUP BY g', by => 'any'],
+	[code_anti => 'SELECT g, count(*), sum(i4) FROM t WHERE NOT EXISTS (SELECT FROM code WHERE code.n = t.n AND code.p % 2 = 0) GROUP BY g'],
+	[code_two_columns => 'SELECT g, count(*), sum(code.p) FROM t JOIN code ON code.x = t.x AND code.b = t.b GROUP BY g'],
+	[code_chain => 'SELECT t.g, count(*), sum(a.p), sum(b.p), sum(one.p) FROM t JOIN code a ON a.n = t.n JOIN one ON one.k = t.i4 LEFT JOIN code b ON b.x = a.x AND b.p < a.p GROUP BY t.g', set => 'SET join_collapse_limit = 1'],
+	[code_inside => 'SELECT t.g, count(*), sum(v.p), sum(v.q) FROM t JOIN (code a JOIN (SELECT c, p AS q FROM code) b USING (c)) v ON v.x = t.x AND v.q < 9 GROUP BY t.g', by => 'any'],
+	[code_rows => 'SELECT t.g, count(*), sum(s.p) FROM t JOIN (SELECT x, sum(p) AS p FROM code GROUP BY x OFFSET 0) s ON s.x = t.x GROUP BY t.g'],
+	[code_back => 'SELECT odd.g, count(*), sum(odd.i8), sum(c.p) FROM odd LEFT JOIN code_odd c ON c.x = odd.x GROUP BY odd.g'],
+	[code_numeric_back => 'SELECT odd.g, count(*), sum(odd.i8), sum(c.p) FROM odd JOIN code_odd c ON c.m = odd.m GROUP BY odd.g'],
+	[code_missing => 'SELECT one.t, count(*), sum(aged.v) FROM aged JOIN one ON one.t = aged.latest GROUP BY one.t'],
+	[code_parts => 'SELECT p.g, count(*), sum(code.p) FROM parts p JOIN code ON code.x = p.x GROUP BY p.g'],
 	[inner_back => 'SELECT inner_long.x, count(*) FROM t JOIN inner_long ON inner_long.k = t.i4 GROUP BY inner_long.x', by => 'cpu'],
 	[outer_back => 'SELECT one.t, count(*), sum(odd.i8), sum(odd.m), sum(one.p) FROM odd JOIN one ON one.k = odd.k GROUP BY one.t', by => 'any'],
 	[outer_back_left => "SELECT one.t, count(*), sum(odd.i8), sum(odd.m), sum(one.p) FROM odd LEFT JOIN one ON one.k = odd.k WHERE odd.x <> 'short 2' GROUP BY one.t", by => 'any'],
@@ -340,6 +359,8 @@ my @QUERIES = (
 	[parallel_join => 'SELECT g, count(*), sum(one.p) FROM t JOIN one ON one.k = t.i4 GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
 	[parallel_join_left => 'SELECT g, count(*), sum(one.p), count(one.k) FROM t LEFT JOIN one ON one.k = t.i4 AND one.p > 30 WHERE t.i2 < 50 GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
 	[parallel_star => 'SELECT g, count(*), sum(one.p), sum(wide_key.p) FROM t JOIN one ON one.k = t.i4 LEFT JOIN wide_key ON wide_key.k = t.i2 GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
+	[parallel_code => 'SELECT g, count(*), sum(code.p) FROM t JOIN code ON code.x = t.x GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
+	[parallel_code_left => 'SELECT g, count(*), sum(code.p) FROM t LEFT JOIN code ON code.n = t.n AND code.p <> t.i2 GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
 	[parallel_semi => 'SELECT g, count(*), sum(i4) FROM t WHERE EXISTS (SELECT FROM many WHERE many.k = t.i4) GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2; SET enable_hashagg = off; SET enable_sort = off', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
 	[parallel_anti => 'SELECT g, count(*), sum(i4) FROM t WHERE NOT EXISTS (SELECT FROM many WHERE many.k = t.i4) GROUP BY g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'service'],
 	[parallel_outer_back => 'SELECT odd.g, count(*), sum(odd.i8), sum(odd.m), sum(one.p) FROM odd JOIN one ON one.k = odd.k GROUP BY odd.g', set => 'SET max_parallel_workers_per_gather = 2', plan => qr/Parallel Custom Scan .GpuHashJoin/, by => 'any'],
