@@ -11,9 +11,9 @@ CREATE FUNCTION why(query text) RETURNS SETOF text LANGUAGE sql AS $$
 $$;
 
 -- off: nothing is said
-SELECT why('SELECT min(t) FROM why_big');
+SELECT why('SELECT bit_and(k) FROM why_big');
 SET gpuhash.explain_why = on;
-SELECT why('SELECT min(t) FROM why_big');
+SELECT why('SELECT bit_and(k) FROM why_big');
 SELECT why('SELECT g, string_agg(t, '','' ORDER BY t) FROM why_big GROUP BY g');
 SELECT why('SELECT g, sum(n::float8) FROM why_big GROUP BY ROLLUP (g)');
 SELECT why('SELECT sum(power(n, 3)) FROM why_big');
@@ -24,7 +24,7 @@ SELECT why('SELECT a.k FROM why_big a JOIN why_big b ON a.k < b.k');
 SELECT w FROM why('SELECT count(*) FROM why_big a JOIN why_big b ON lower(a.t) = lower(b.t)') w WHERE w ~ 'Aggregate';
 SELECT why('SELECT count(*) FROM why_big a FULL JOIN why_big b USING (k)') ~ 'Aggregate: its rows come one by one' AS by_rows;
 -- in a subquery
-SELECT why('SELECT * FROM why_big, (SELECT max(t) FROM why_big) m WHERE k = 1');
+SELECT why('SELECT * FROM why_big, (SELECT bit_or(k) FROM why_big) m WHERE k = 1');
 -- what is taken has no line, and off is off
 SELECT why('SELECT g, sum(k) FROM why_big GROUP BY g');
 SET gpuhash.enable_aggregate = off;
@@ -93,11 +93,11 @@ BEGIN
     EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
     RETURN plan -> 1;
 END $$;
-SELECT why_json('SELECT min(t) FROM why_big');
+SELECT why_json('SELECT bit_and(k) FROM why_big');
 SELECT why_json('SELECT max(k) FROM why_big');
 -- an error while planning leaves nothing behind
-EXPLAIN SELECT min(t) FROM why_big WHERE k = 1 / 0;
-SELECT why('SELECT min(t) FROM why_big');
+EXPLAIN SELECT bit_and(k) FROM why_big WHERE k = 1 / 0;
+SELECT why('SELECT bit_and(k) FROM why_big');
 
 DROP FUNCTION why(text), why_json(text);
 DROP TABLE why_big, why_small;

@@ -632,5 +632,6 @@ const GhPipelineEngine cuda_pipelines = {
 	nullptr,
 	nullptr,
 	nullptr,
-	nullptr
+	nullptr,
+	false						/* compares_texts */
 };

@@ -6,6 +6,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
 
 #include "aggregate/exec.h"
@@ -49,6 +50,7 @@ gh_aggregate_types(GhAggregateNode *node)
 			gh_sums_numerics(spec->final))
 			add_scales(node, a);
 		spec->aggregate.value_class = argument->value_class;
+		spec->collation = exprCollation(list_nth(node->arguments, a));
 		if (spec->final == GH_FINAL_VALUE &&
 			!gh_value_type_init(&spec->result, spec->result.type, argument->value_class, argument->scale))
 			elog(ERROR, "type %u is not known to the engines", spec->result.type);

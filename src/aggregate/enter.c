@@ -99,6 +99,35 @@ expected_groups(const GhAggregateNode *node)
 	return (uint64) Min(gh_aggregate_expected(node), most / bytes / 2);
 }
 
+/*
+ * GhTextOrder.  An error ends the query as soon as the request is back: until then an engine is at work, which no error may
+ * jump over.
+ */
+static int
+compare_texts(void *arg, uint32 a, const char *text, uint64 bytes, const char *other, uint64 other_bytes)
+{
+	const GhAggregateNode *node = arg;
+	GhStage    *stage = node->fragment.program.stage;
+	MemoryContext saved = CurrentMemoryContext;
+	volatile int order = 0;
+
+	if (stage->raised != NULL)
+		return 0;
+	PG_TRY();
+	{
+		order = gh_compare_texts(&node->specs[a], text, (int) bytes, other, (int) other_bytes);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(stage->context);
+		stage->raised = CopyErrorData();
+		FlushErrorState();
+		MemoryContextSwitchTo(saved);
+	}
+	PG_END_TRY();
+	return order;
+}
+
 /* The sink of a pipeline that makes the groups, but for how many are expected. */
 void
 gh_aggregate_sink(const GhAggregateNode *node, GhSink *sink)
@@ -108,6 +137,7 @@ gh_aggregate_sink(const GhAggregateNode *node, GhSink *sink)
 	sink->groups.keys = gh_aggregate_scan_keys(node);
 	sink->groups.naggregates = node->naggregates;
 	sink->groups.aggregates = node->aggregates;
+	sink->groups.order = (GhTextOrder) {compare_texts, unconstify(GhAggregateNode *, node)};
 }
 
 static void

@@ -149,6 +149,9 @@ why_not_on_device(const GhFragment *fragment)
 	for (int k = 0; k < node->nkeys; k++)
 		if (gh_class_is_float(node->key_types[k].value_class))
 			return "a key is a float";
+	for (int a = 0; a < node->nresults; a++)
+		if (node->specs[a].final == GH_FINAL_TEXT)
+			return "texts are compared";
 	return node->nkeys > GH_RECORD_KEYS_MAX ? "there are too many keys" : NULL;
 }
 

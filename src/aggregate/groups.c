@@ -358,6 +358,8 @@ gh_groups_create(MemoryContext parent, int nkeys, const GhValueType *keys, int n
 	groups->keys = keys;
 	groups->naggregates = naggregates;
 	groups->specs = specs;
+	for (int a = 0; a < naggregates; a++)
+		groups->has_texts |= specs[a].final == GH_FINAL_TEXT;
 	groups->packed = gh_choose_packing(groups);
 	groups->seed = pg_prng_uint64(&pg_global_prng_state);
 	groups->lookup = MemoryContextAlloc(own, sizeof(GhLookup));

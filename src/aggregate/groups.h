@@ -47,6 +47,7 @@ struct GhGroups
 	const GhValueType *keys;
 	int			naggregates;
 	const GhAggregateSpec *specs;
+	bool		has_texts;		/* some aggregate is the least or greatest of texts */
 	bool		packed;
 	GhPacking	packing[GH_PACKED_KEYS_MAX];
 	GhLookup   *lookup;
@@ -88,5 +89,7 @@ extern void gh_look_up_known(GhGroups *groups);
 
 extern void gh_group_merge_state(GhGroups *groups, uint32 group, int a, const GhAggregateState *from,
 								 const GhSide *from_side);
+extern void gh_group_merge_record(GhGroups *groups, uint32 group, int a, const char *record,
+								  const GhAggregateState *state);
 
 #endif							/* GPUHASH_AGGREGATE_GROUPS_H */

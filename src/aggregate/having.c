@@ -90,6 +90,9 @@ result_of(const GhAggregateNode *node, int a, const Var *var)
 	Expr	   *value = make_column(node, GH_PART_VALUE, a, var->vartype, spec->argument.scale, var->varcollid);
 	Expr	   *count = make_column(node, GH_PART_COUNT, a, INT8OID, 0, InvalidOid);
 
+	/* no state has it as a program would read it */
+	if (spec->final == GH_FINAL_TEXT)
+		return NULL;
 	if (spec->final < GH_FINAL_AVG || gh_class_is_float(spec->aggregate.value_class))
 		return value;
 	if (spec->final > GH_FINAL_AVG)

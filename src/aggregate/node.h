@@ -52,6 +52,8 @@ extern uint64 gh_group_hash(const GhGroups *groups, uint32 group);
 
 /* Groups as engines tell them (engine/pipeline/record.h), one behind the other. */
 extern const GhAggregateState *gh_record_states(const GhGroups *groups, const char *record, Size left);
+extern const GhSide *gh_record_text(const GhAggregateSpec *spec, const char *record, const GhAggregateState *state,
+									GhSide *side);
 extern void gh_put_records(GhGroups *groups, const char *records, Size size, GhPutRecord put, void *arg);
 extern void gh_groups_merge_scan(GhGroups *groups, const char *records, Size size);
 extern uint64 gh_groups_absorb_scan(GhGroups *groups, const char *records, Size size, uint64 *absorbed, uint64 room,

@@ -24,11 +24,11 @@ gh_output_key(const GhAggregateNode *node, const GhOutput *output, uint32 i, int
 		gh_groups_key(node->groups, output->first + i, k);
 }
 
-/* What the i-th group's state does not hold of aggregate a; NULL: it holds all. */
+/* What the i-th group of the node's own has of aggregate a that its state does not hold; NULL: that holds all. */
 const GhSide *
 gh_output_side(const GhAggregateNode *node, const GhOutput *output, uint32 i, int a)
 {
-	return output->is_final ? NULL : gh_groups_side_of(node->groups, output->first + i, a);
+	return gh_groups_side_of(node->groups, output->first + i, a);
 }
 
 /* --------------------------------------------------------------- some groups */
@@ -192,15 +192,19 @@ load_keys(const GhAggregateNode *node, uint32 i, TupleTableSlot *scan)
 static void
 load_results(const GhAggregateNode *node, uint32 i, TupleTableSlot *scan)
 {
-	const GhAggregateState *states = node->output.states[i];
+	const GhOutput *output = &node->output;
+	const GhAggregateState *states = output->states[i];
+	GhSide		text;
 
 	for (int a = 0; a < node->shown.nresults; a++)
 	{
+		const GhAggregateSpec *spec = &node->shown.specs[a];
 		int			column = node->first + a;
-		int			scales = node->shown.specs[a].scales;
+		int			scales = spec->scales;
 
-		scan->tts_values[column] = gh_aggregate_result(&node->shown.specs[a], &states[a],
-													   gh_output_side(node, &node->output, i, a),
+		scan->tts_values[column] = gh_aggregate_result(spec, &states[a], output->is_final ?
+													   gh_record_text(spec, output->records[i], &states[a], &text) :
+													   gh_output_side(node, output, i, a),
 													   scales > 0 ? (int) states[scales].low : -1,
 													   &scan->tts_isnull[column]);
 	}

@@ -16,6 +16,7 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "utils/builtins.h"
 
 #include "aggregate/groups.h"
 #include "engine/pipeline/record.h"
@@ -91,6 +92,12 @@ datum_size(Datum datum)
 	return datum == 0 ? 0 : VARSIZE_ANY(DatumGetPointer(datum));
 }
 
+static Size
+side_size(const GhSide *side)
+{
+	return sizeof(GhRecordSide) + PAD(datum_size(side->sum)) + PAD(datum_size(side->squares));
+}
+
 /* Of one group. */
 static Size
 record_size(const GhGroups *groups, uint32 group)
@@ -109,8 +116,7 @@ record_size(const GhGroups *groups, uint32 group)
 		const GhSide *side = gh_groups_side_of(groups, group, a);
 
 		if (side != NULL)
-			size += sizeof(GhRecordSide) + PAD(datum_size(side->sum)) +
-				PAD(datum_size(side->squares));
+			size += side_size(side);
 	}
 	return size;
 }
@@ -402,6 +408,24 @@ gh_record_states(const GhGroups *groups, const char *record, Size left)
 	return (const GhAggregateState *) (record + before);
 }
 
+/*
+ * The least or greatest text that such a record has in a state, as a group of this process would have it: in *side, with a
+ * datum in the current context.  NULL: it is another aggregate's state, or there was no text.
+ */
+const GhSide *
+gh_record_text(const GhAggregateSpec *spec, const char *record, const GhAggregateState *state, GhSide *side)
+{
+	const GhRecordHead *head = (const GhRecordHead *) record;
+
+	if (spec->final != GH_FINAL_TEXT || state->count == 0)
+		return NULL;
+	if (state->low > head->bytes || state->high > head->bytes - state->low)
+		elog(ERROR, "record of an engine has a text that is not in it");
+	*side = (GhSide) {.count = state->count};
+	side->sum = PointerGetDatum(cstring_to_text_with_len(record + state->low, state->high));
+	return side;
+}
+
 /* Its keys, with addresses in it, and its states.  Its bytes. */
 static Size
 read_scan_record(const GhGroups *groups, const char *record, Size left, GhSqlValue *keys,
@@ -415,9 +439,22 @@ read_scan_record(const GhGroups *groups, const char *record, Size left, GhSqlVal
 	return head->bytes;
 }
 
+/* Adds what such a record has of an aggregate to a group. */
+void
+gh_group_merge_record(GhGroups *groups, uint32 group, int a, const char *record, const GhAggregateState *state)
+{
+	static const GhAggregateState nothing = {0};
+	GhSide		side;
+	const GhSide *text = gh_record_text(&groups->specs[a], record, state, &side);
+
+	gh_group_merge_state(groups, group, a, text != NULL ? &nothing : state, text);
+	if (text != NULL)
+		pfree(DatumGetPointer(side.sum));
+}
+
 /* Some such records, as rows to be looked up; their bytes. */
 static Size
-load_scan_records(GhGroups *groups, const char *records, Size size, const GhAggregateState **states)
+load_scan_records(GhGroups *groups, const char *records, Size size, const char **found, const GhAggregateState **states)
 {
 	GhLookup   *lookup = groups->lookup;
 	Size		used = 0;
@@ -425,18 +462,21 @@ load_scan_records(GhGroups *groups, const char *records, Size size, const GhAggr
 
 	CHECK_FOR_INTERRUPTS();
 	for (; n < GH_LOOKUP_ROWS && used < size; n++)
+	{
+		found[n] = records + used;
 		used += read_scan_record(groups, records + used, size - used,
 								 lookup->values + (Size) n * groups->nkeys, &states[n]);
+	}
 	lookup->nrows = n;
 	gh_lookup_values(groups);
 	return used;
 }
 
 static void
-merge_scan_record(GhGroups *groups, uint32 row, const GhAggregateState *states)
+merge_scan_record(GhGroups *groups, uint32 row, const char *record, const GhAggregateState *states)
 {
 	for (int a = 0; a < groups->naggregates; a++)
-		gh_group_merge_state(groups, groups->lookup->groups[row] - 1, a, &states[a], NULL);
+		gh_group_merge_record(groups, groups->lookup->groups[row] - 1, a, record, &states[a]);
 }
 
 /* Such records, one behind the other; all of them are in the groups then. */
@@ -445,12 +485,13 @@ gh_groups_merge_scan(GhGroups *groups, const char *records, Size size)
 {
 	while (size > 0)
 	{
+		const char *found[GH_LOOKUP_ROWS];
 		const GhAggregateState *states[GH_LOOKUP_ROWS];
-		Size		used = load_scan_records(groups, records, size, states);
+		Size		used = load_scan_records(groups, records, size, found, states);
 
 		gh_look_up(groups);
 		for (uint32 row = 0; row < groups->lookup->nrows; row++)
-			merge_scan_record(groups, row, states[row]);
+			merge_scan_record(groups, row, found[row], states[row]);
 		records += used;
 		size -= used;
 	}
@@ -468,8 +509,9 @@ gh_groups_absorb_scan(GhGroups *groups, const char *records, Size size, uint64 *
 
 	while (size > 0)
 	{
+		const char *found[GH_LOOKUP_ROWS];
 		const GhAggregateState *states[GH_LOOKUP_ROWS];
-		Size		used = load_scan_records(groups, records, size, states);
+		Size		used = load_scan_records(groups, records, size, found, states);
 
 		if (lookup->nrows > room - *turn)
 			elog(ERROR, "an engine has more groups than it said");
@@ -478,7 +520,7 @@ gh_groups_absorb_scan(GhGroups *groups, const char *records, Size size, uint64 *
 		{
 			if (lookup->groups[row] == 0)
 				continue;
-			merge_scan_record(groups, row, states[row]);
+			merge_scan_record(groups, row, found[row], states[row]);
 			/* rows before the node's own may have been the first to have the key */
 			gh_group_show_keys(groups, row);
 			absorbed[*turn / 64] |= UINT64CONST(1) << *turn % 64;
@@ -490,15 +532,57 @@ gh_groups_absorb_scan(GhGroups *groups, const char *records, Size size, uint64 *
 	return nabsorbed;
 }
 
-/* The record of a row that is looked up, which need not be there. */
+/* The texts that an engine's record has in states, as sides; those states are empty in *own then.  Bytes of the sides. */
 static Size
-convert_record(const GhGroups *groups, uint32 row, const GhAggregateState *states, GhRecordBuffer *buffer)
+take_texts(const GhGroups *groups, const char *record, const GhAggregateState *states, GhAggregateState *own,
+		   GhSide *sides)
+{
+	Size		size = 0;
+
+	memcpy(own, states, sizeof(GhAggregateState) * groups->naggregates);
+	for (int a = 0; a < groups->naggregates; a++)
+	{
+		if (gh_record_text(&groups->specs[a], record, &states[a], &sides[a]) == NULL)
+			continue;
+		memset(&own[a], 0, sizeof(own[a]));
+		size += side_size(&sides[a]);
+	}
+	return size;
+}
+
+/* The same written behind a record. */
+static char *
+put_texts(const GhGroups *groups, GhRecord *head, const GhSide *sides, char *at)
+{
+	for (int a = 0; a < groups->naggregates; a++)
+	{
+		if (sides[a].count == 0)
+			continue;
+		head->sides |= UINT64CONST(1) << a;
+		at = put_side(at, &sides[a]);
+		pfree(DatumGetPointer(sides[a].sum));
+	}
+	return at;
+}
+
+/* The record of a row that is looked up, which need not be there; `record` is the engine's. */
+static Size
+convert_record(const GhGroups *groups, uint32 row, const char *record, const GhAggregateState *states,
+			   GhRecordBuffer *buffer)
 {
 	const GhLookup *lookup = groups->lookup;
 	const GhSqlValue *keys = lookup->values + (Size) row * groups->nkeys;
 	Size		size = fixed_size(groups);
+	GhAggregateState own[GH_AGGREGATES_MAX];
+	GhSide		sides[GH_AGGREGATES_MAX] = {{0}};
 	GhRecord   *head;
 	char	   *at;
+
+	if (groups->has_texts)
+	{
+		size += take_texts(groups, record, states, own, sides);
+		states = own;
+	}
 
 	for (int k = 0; k < groups->nkeys && !groups->packed; k++)
 		if (gh_value_is_bytes(&groups->keys[k], &keys[k]))
@@ -507,6 +591,8 @@ convert_record(const GhGroups *groups, uint32 row, const GhAggregateState *state
 	at = begin_record(groups, head, lookup->codes[row], lookup->nulls[row], states);
 	for (int k = 0; k < groups->nkeys && !groups->packed; k++)
 		at = put_key(groups, head, k, &keys[k], at);
+	if (groups->has_texts)
+		at = put_texts(groups, head, sides, at);
 	head->size = size;
 	Assert(at == (char *) head + size);
 	return size;
@@ -520,12 +606,13 @@ gh_put_records(GhGroups *groups, const char *records, Size size, GhPutRecord put
 
 	while (size > 0)
 	{
+		const char *found[GH_LOOKUP_ROWS];
 		const GhAggregateState *states[GH_LOOKUP_ROWS];
-		Size		used = load_scan_records(groups, records, size, states);
+		Size		used = load_scan_records(groups, records, size, found, states);
 
 		for (uint32 row = 0; row < groups->lookup->nrows; row++)
 		{
-			Size		bytes = convert_record(groups, row, states[row], &buffer);
+			Size		bytes = convert_record(groups, row, found[row], states[row], &buffer);
 
 			put(arg, buffer.data, bytes);
 		}

@@ -137,8 +137,11 @@ gh_regroup_merge(GhRegrouping *level, uint32 row, int from, uint32 group, int to
 {
 	const GhRegroupBatch *batch = &level->batch;
 
-	gh_group_merge_state(level->groups, group, to, &batch->states[row][from],
-						 batch->own ? gh_groups_side_of(level->node->groups, batch->groups[row], from) : NULL);
+	if (batch->own)
+		gh_group_merge_state(level->groups, group, to, &batch->states[row][from],
+							 gh_groups_side_of(level->node->groups, batch->groups[row], from));
+	else
+		gh_group_merge_record(level->groups, group, to, batch->records[row], &batch->states[row][from]);
 }
 
 /* The groups of the second level take the place of the first's. */

@@ -20,6 +20,7 @@ typedef enum GhFinal
 	GH_FINAL_SUM_NUMERIC,		/* of int8 and numeric */
 	GH_FINAL_VALUE,				/* the state's value, in the aggregate's result type: float sums, min,
 								 * max, bool_and, bool_or */
+	GH_FINAL_TEXT,				/* min and max of texts: the side's (below) */
 	GH_FINAL_AVG,				/* numeric, or float8 of floats; likewise the following */
 	GH_FINAL_VAR_POP,
 	GH_FINAL_VAR_SAMP,
@@ -47,13 +48,13 @@ extern const GhAggregateFunction *gh_find_aggregate(Oid function);
 
 /*
  * What a state of 128 bits cannot hold of an aggregate's values, by PostgreSQL's own numeric
- * arithmetic.  All datums lie in one context, each in a chunk of its own, and are 0 while there
+ * arithmetic, or its comparison of texts.  All datums lie in one context, each in a chunk of its own, and are 0 while there
  * is nothing.
  */
 typedef struct GhSide
 {
 	int64		count;			/* of the values below; the state does not count them */
-	Datum		sum;			/* numeric; MIN, MAX: the least or greatest of them */
+	Datum		sum;			/* numeric; MIN, MAX: the least or greatest of them, also of texts */
 	Datum		squares;		/* numeric; MOMENTS: the sum of the squares */
 } GhSide;
 
@@ -66,8 +67,10 @@ typedef struct GhAggregateSpec
 	GhValueType result;			/* of GH_FINAL_VALUE */
 	int			scales;			/* number of the aggregate that has the largest scale of the values, which
 								 * may be less than the argument's; 0: there is none */
+	Oid			collation;		/* of GH_FINAL_TEXT */
 } GhAggregateSpec;
 
+extern int	gh_compare_texts(const GhAggregateSpec *spec, const char *a, int a_bytes, const char *b, int b_bytes);
 extern void gh_aggregate_datum(const GhAggregateSpec *spec, GhAggregateState *state,
 							   GhSide **side, MemoryContext context, Datum datum);
 extern void gh_aggregate_merge_sides(const GhAggregateSpec *spec, GhAggregateState *into,

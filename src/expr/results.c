@@ -143,6 +143,11 @@ gh_aggregate_result(const GhAggregateSpec *spec, const GhAggregateState *state,
 	*null = false;
 	if (spec->final == GH_FINAL_COUNT)
 		return Int64GetDatum(count);
+	if (spec->final == GH_FINAL_TEXT)
+	{
+		*null = side == NULL || side->count == 0;
+		return *null ? (Datum) 0 : side->sum;
+	}
 	*null = count == 0 || (count == 1 && is_sample(spec->final));
 	if (*null)
 		return (Datum) 0;

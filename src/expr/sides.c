@@ -13,15 +13,21 @@
  * than 131072 digits before the point, of numbers that no column with a scale has.  The order
  * of a group's rows is lost between state and side, which MIN and MAX would need to choose
  * among equal numerics with different display scales; those of one scale have one.
+ *
+ * The least or greatest of texts is in the side alone, but in an engine's records (gh_side_of_text).  PostgreSQL compares
+ * them, by their collation; equal ones are the same bytes.
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/float.h"
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
+#include "utils/varlena.h"
 
+#include "compat.h"
 #include "expr/aggregates.h"
 
 /* ---------------------------------------------------- numerics as they come */
@@ -47,7 +53,9 @@ side_of_value(const GhAggregateSpec *spec, Datum datum)
 	GhSide		side = {1, 0, 0};
 	GhSqlValue	value;
 
-	if (spec->argument.value_class == GH_CLASS_INT)
+	if (spec->final == GH_FINAL_TEXT)
+		side.sum = PointerGetDatum(PG_DETOAST_DATUM_PACKED(datum));
+	else if (spec->argument.value_class == GH_CLASS_INT)
 	{
 		value = gh_value_of_datum(&spec->argument, datum, false);
 		side.sum = NumericGetDatum(int64_to_numeric((int64) value.low));
@@ -57,6 +65,34 @@ side_of_value(const GhAggregateSpec *spec, Datum datum)
 	if (spec->aggregate.kind == GH_AGGREGATE_MOMENTS)
 		side.squares = DirectFunctionCall2(numeric_mul, side.sum, side.sum);
 	return side;
+}
+
+/* Bytes of a text that are compared: of a bpchar, without the blanks at its end. */
+static int
+compared_bytes(const GhAggregateSpec *spec, const char *text, int bytes)
+{
+	return spec->argument.type == BPCHAROID ? bpchartruelen(unconstify(char *, text), bytes) : bytes;
+}
+
+/* As PostgreSQL compares the texts of such an aggregate: less than 0, 0, or more. */
+int
+gh_compare_texts(const GhAggregateSpec *spec, const char *a, int a_bytes, const char *b, int b_bytes)
+{
+	return varstr_cmp(a, compared_bytes(spec, a, a_bytes), b, compared_bytes(spec, b, b_bytes), spec->collation);
+}
+
+/* The least or greatest of two numerics or texts. */
+static Datum
+extreme_of(const GhAggregateSpec *spec, Datum a, Datum b)
+{
+	bool		least = spec->aggregate.kind == GH_AGGREGATE_MIN;
+	int			order;
+
+	if (spec->final != GH_FINAL_TEXT)
+		return DirectFunctionCall2(least ? numeric_smaller : numeric_larger, a, b);
+	order = gh_compare_texts(spec, VARDATA_ANY(DatumGetPointer(a)), VARSIZE_ANY_EXHDR(DatumGetPointer(a)),
+							 VARDATA_ANY(DatumGetPointer(b)), VARSIZE_ANY_EXHDR(DatumGetPointer(b)));
+	return (least ? order < 0 : order > 0) ? a : b;
 }
 
 /* Both, a's values before b's; the result has datums of either or of the current context. */
@@ -70,10 +106,8 @@ sides_joined(const GhAggregateSpec *spec, const GhSide *a, const GhSide *b)
 	switch (spec->aggregate.kind)
 	{
 		case GH_AGGREGATE_MIN:
-			joined.sum = DirectFunctionCall2(numeric_smaller, a->sum, b->sum);
-			break;
 		case GH_AGGREGATE_MAX:
-			joined.sum = DirectFunctionCall2(numeric_larger, a->sum, b->sum);
+			joined.sum = extreme_of(spec, a->sum, b->sum);
 			break;
 		default:
 			if (spec->aggregate.kind == GH_AGGREGATE_MOMENTS)
@@ -96,7 +130,7 @@ gh_side_total(const GhAggregateSpec *spec, const GhAggregateState *state, const 
 /* ------------------------------------------------------ the sides of groups */
 
 static void
-replace_numeric(Datum *datum, Datum with, MemoryContext context)
+replace_datum(Datum *datum, Datum with, MemoryContext context)
 {
 	MemoryContext before;
 	Datum		old = *datum;
@@ -121,8 +155,8 @@ add_to_side(const GhAggregateSpec *spec, GhSide **side, const GhSide *more, Memo
 	if (*side == NULL)
 		*side = MemoryContextAllocZero(context, sizeof(GhSide));
 	joined = sides_joined(spec, *side, more);
-	replace_numeric(&(*side)->sum, joined.sum, context);
-	replace_numeric(&(*side)->squares, joined.squares, context);
+	replace_datum(&(*side)->sum, joined.sum, context);
+	replace_datum(&(*side)->squares, joined.squares, context);
 	(*side)->count = joined.count;
 }
 
@@ -152,7 +186,9 @@ gh_aggregate_datum(const GhAggregateSpec *spec, GhAggregateState *state, GhSide 
 	GhSide		single;
 
 	/* what is only counted may be of any type, and is not looked at */
-	if (spec->aggregate.kind != GH_AGGREGATE_COUNT_ROWS &&
+	if (spec->final == GH_FINAL_TEXT)
+		value.kind = GH_SQL_BYTES;
+	else if (spec->aggregate.kind != GH_AGGREGATE_COUNT_ROWS &&
 		spec->aggregate.kind != GH_AGGREGATE_COUNT)
 		value = gh_value_of_datum(&spec->argument, datum, false);
 	if (value.kind == GH_SQL_HELD)

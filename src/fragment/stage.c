@@ -222,6 +222,8 @@ gh_stage_run(GhStage *stage, GhPipelineRequest *request)
 
 		if (status == GH_BUSY)
 			status = engine->wait(request);
+		if (stage->raised != NULL)
+			ReThrowError(stage->raised);
 		if (status == GH_OK)
 			return;
 		if (status != GH_STOPPED)

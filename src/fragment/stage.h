@@ -57,7 +57,8 @@ typedef struct GhStage
 	GhPipelineRequest request;	/* of a page: that was brought last, or some lines of it */
 	GhPageRef	page;
 	uint64		asked[GH_LINE_WORDS];
-	GhHeldPages *held;	/* NULL: there were none yet */
+	ErrorData  *raised;			/* by what the engine calls back: it ends the query; NULL: nothing was */
+	GhHeldPages *held;			/* NULL: there were none yet */
 	const GhPages *columns_of;	/* whose columns were asked for last */
 	GhColumnsUse *columns;		/* NULL: none are stored of it */
 	uint32		ngiven;			/* vectors of the program that are columns of the source */

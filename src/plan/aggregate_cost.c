@@ -52,6 +52,13 @@
 #define GH_COUNT_BYTES 8.0
 #define GH_STATE_BYTES 24.0
 
+/*
+ * A text that is the least or the greatest of a group: beside its state in memory and in a file, its bytes and what it takes
+ * to write, read and merge it, in cpu_tuple_cost.  Measured on 2 million groups of one row each, of texts of 32 bytes.
+ */
+#define GH_TEXT_OVERHEAD 40.0
+#define GH_TEXT_MERGE_COST 10.0
+
 /* What it costs to find a row's group and to add to its states; also to merge two groups, or one into another. */
 static Cost
 group_cost(const GhGrouping *grouping)
@@ -65,7 +72,7 @@ bool
 gh_aggregate_is_for_device(const GhAggregateInputs *inputs, Path *child)
 {
 	return (inputs->pages || inputs->join != NULL || inputs->partial_join != NULL) &&
-		gh_device_reads(inputs->root, child);
+		!gh_grouping_compares_texts(&inputs->grouping) && gh_device_reads(inputs->root, child);
 }
 
 /* What one process does until its rows are in groups, spilling aside. */
@@ -91,13 +98,44 @@ rows_cost(const GhAggregateInputs *inputs, Path *child, double divisor)
 	return cost;
 }
 
+/* Bytes of the texts that a group's aggregates keep; *count: how many they are. */
+static double
+text_bytes(const GhGrouping *grouping, int *count)
+{
+	double		bytes = 0.0;
+	ListCell   *lc;
+
+	*count = 0;
+	foreach(lc, grouping->aggregates)
+	{
+		Aggref	   *aggref = lfirst_node(Aggref, lc);
+
+		if (!gh_compares_texts(aggref))
+			continue;
+		bytes += GH_TEXT_OVERHEAD + get_typavgwidth(aggref->aggtype, exprTypmod((Node *) gh_aggregate_argument(aggref)));
+		++*count;
+	}
+	return bytes;
+}
+
+/* What it takes to merge so many groups into others, beside what it takes to find these. */
+static Cost
+texts_cost(const GhAggregateInputs *inputs, double groups)
+{
+	int			count;
+
+	(void) text_bytes(&inputs->grouping, &count);
+	return GH_TEXT_MERGE_COST * cpu_tuple_cost * count * groups;
+}
+
 /* Bytes of a group in memory. */
 static double
 group_bytes(const GhAggregateInputs *inputs)
 {
 	const GhGrouping *grouping = &inputs->grouping;
+	int			count;
 
-	return GH_GROUP_OVERHEAD + inputs->by.target->width +
+	return GH_GROUP_OVERHEAD + inputs->by.target->width + text_bytes(grouping, &count) +
 		list_length(grouping->keys) * sizeof(GhSqlValue) +
 		list_length(grouping->aggregates) * (sizeof(GhAggregateState) + sizeof(GhSide *));
 }
@@ -125,7 +163,8 @@ static double
 file_bytes(const GhAggregateInputs *inputs)
 {
 	const GhGrouping *grouping = &inputs->grouping;
-	double		bytes = GH_GROUP_OVERHEAD;
+	int			count;
+	double		bytes = GH_GROUP_OVERHEAD + text_bytes(grouping, &count);
 	ListCell   *lc;
 
 	bytes += number_bytes(grouping) <= GH_PACKED_BYTES ? 0.0 :
@@ -255,7 +294,7 @@ spill_cost(const GhAggregateInputs *inputs, double rows, double groups)
 	written = Max(written, groups);
 	written -= clustering(inputs) * (written - groups);
 	pages = ceil(written * file_bytes(inputs) / BLCKSZ);
-	return 2.0 * pages * seq_page_cost + 2.0 * cpu_tuple_cost * written;
+	return 2.0 * pages * seq_page_cost + 2.0 * cpu_tuple_cost * written + texts_cost(inputs, written);
 }
 
 /* What it costs to keep a device's groups where memory does not hold them: they are written once, and read once. */
@@ -327,7 +366,7 @@ second_level_cost(const GhAggregateInputs *inputs, bool is_on_device)
 		return 0.0;
 	if (is_on_device)
 		return kept_groups_cost(inputs, inputs->returned);
-	return added * (cpu_tuple_cost + group_cost(grouping)) +
+	return added * (cpu_tuple_cost + group_cost(grouping)) + texts_cost(inputs, added) +
 		(grouping->sets != NIL ? GH_SECOND_SPILL : 1.0) * spill_cost(inputs, added, inputs->returned);
 }
 
@@ -355,7 +394,7 @@ merging_cost(const GhAggregateInputs *inputs, int workers, double groups)
 	bool		by_all = gh_aggregate_is_merged_by_all(inputs, workers);
 	double		together = groups * (workers + (parallel_leader_participation ? 1 : 0));
 	double		handed = together - clustering(inputs) * Max(together - inputs->groups, 0);
-	Cost		cost = handed * (cpu_tuple_cost + group_cost(&inputs->grouping));
+	Cost		cost = handed * (cpu_tuple_cost + group_cost(&inputs->grouping)) + texts_cost(inputs, handed);
 
 	/* through files, if they are many */
 	if (groups * group_bytes(inputs) > GH_SHARED_GROUPS_MAX)

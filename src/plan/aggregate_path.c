@@ -331,7 +331,7 @@ reading_all_pays(const GhAggregateInputs *inputs)
 	divisor = cheapest->parallel_workers > 0 ? gh_parallel_divisor(cheapest->parallel_workers) : 1.0;
 	scan = make_scan_path(inputs, cheapest->parallel_workers);
 	cost = gh_pages_cost(inputs->root, scan, inputs->ninstructions, divisor);
-	if (gh_device_reads(inputs->root, scan))
+	if (!gh_grouping_compares_texts(&inputs->grouping) && gh_device_reads(inputs->root, scan))
 		cost = Min(cost, gh_device_reading_cost(inputs->root, scan));
 	return gh_reading_all_wins(inputs->root, rel, cheapest, 0, cost);
 }
@@ -384,7 +384,8 @@ reads_groups(GhAggregateInputs *inputs)
 {
 	const CustomPath *below = gh_groups_below(inputs->input_rel);
 
-	if (below == NULL || !gh_groups_translate(inputs->root, inputs->input_rel, &inputs->grouping, &inputs->ninstructions))
+	if (below == NULL || gh_grouping_compares_texts(&inputs->grouping) ||
+		!gh_groups_translate(inputs->root, inputs->input_rel, &inputs->grouping, &inputs->ninstructions))
 		return false;
 	inputs->below = below;
 	return true;

@@ -80,6 +80,8 @@ extern bool gh_can_be_key(Expr *expr, Oid eqop);
 extern bool gh_reads_open_numerics(Node *node);
 extern bool gh_grouping_collect(PlannerInfo *root, const GhGroupBy *by, GhGrouping *grouping);
 extern Expr *gh_aggregate_argument(Aggref *aggref);
+extern bool gh_compares_texts(const Aggref *aggref);
+extern bool gh_grouping_compares_texts(const GhGrouping *grouping);
 extern bool gh_grouping_translates(GhGrouping *grouping, const GhGroupingInput *input,
 								   int *ninstructions);
 

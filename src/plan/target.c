@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -88,6 +89,42 @@ declines(CollectContext *context, Aggref *aggref, const char *why)
 	return false;
 }
 
+/* Whether it is the least or the greatest of texts, which no device compares; the engines know the aggregate. */
+bool
+gh_compares_texts(const Aggref *aggref)
+{
+	return gh_find_aggregate(aggref->aggfnoid)->final == GH_FINAL_TEXT;
+}
+
+bool
+gh_grouping_compares_texts(const GhGrouping *grouping)
+{
+	ListCell   *lc;
+
+	foreach(lc, grouping->aggregates)
+	{
+		if (gh_compares_texts(lfirst_node(Aggref, lc)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The least or the greatest of texts, of all of them as of those that differ.  Which of equal ones it is must not matter: they
+ * are the same bytes, with the blanks at the end of a char(n).
+ */
+static bool
+collect_text_extreme(CollectContext *context, Aggref *aggref)
+{
+	Expr	   *argument = gh_aggregate_argument(aggref);
+
+	if (aggref->inputcollid != exprCollation((Node *) argument) || !gh_can_be_key(argument, InvalidOid) ||
+		(getBaseType(exprType((Node *) argument)) == BPCHAROID && exprTypmod((Node *) argument) < 0))
+		return declines(context, aggref, "texts that are equal may differ in their bytes");
+	context->grouping->aggregates = list_append_unique(context->grouping->aggregates, aggref);
+	return true;
+}
+
 static bool
 collect_aggregate(CollectContext *context, Aggref *aggref)
 {
@@ -99,6 +136,8 @@ collect_aggregate(CollectContext *context, Aggref *aggref)
 	if (contain_volatile_functions((Node *) aggref) || contain_subplans((Node *) aggref->args) ||
 		contain_subplans((Node *) aggref->aggfilter))
 		return declines(context, aggref, "an aggregate's argument or filter is volatile, or has a subquery");
+	if (gh_compares_texts(aggref))
+		return collect_text_extreme(context, aggref);
 	if (aggref->aggdistinct != NIL)
 		return gh_distinct_collect(context->grouping, aggref);
 	context->grouping->aggregates = list_append_unique(context->grouping->aggregates, aggref);

@@ -86,6 +86,8 @@ walk_sink(Walk *walk, GhSink *sink)
 	sink->table.parts = NULL;
 	sink->table.kept = NULL;
 	sink->rows.values = NULL;
+	/* a function of another process */
+	sink->groups.order = (GhTextOrder) {NULL, NULL};
 	if (sink->kind == GH_SINK_GROUPS)
 	{
 		sink->groups.keys = walk->step(walk, had.groups.keys, sink->groups.nkeys, sizeof(GhRecordKey));

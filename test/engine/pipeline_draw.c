@@ -94,7 +94,9 @@ from_groups(Context *c, Stage *stage, Stage *groups)
 		stage->group_columns[n++] = (GhGroupColumn) {GH_GROUP_KEY, (uint8_t) k};
 	for (uint32_t a = 0; a < sink->naggregates && n < 8; a++)
 	{
-		bool		count = sink->aggregates[a].kind <= GH_AGGREGATE_COUNT || chance(c, 40);
+		/* a group's text is no column of another pipeline */
+		bool		count = sink->aggregates[a].kind <= GH_AGGREGATE_COUNT || gh_is_text_extreme(&sink->aggregates[a]) ||
+			chance(c, 40);
 
 		stage->group_columns[n++] = (GhGroupColumn) {count ? GH_GROUP_COUNT : GH_GROUP_VALUE, (uint8_t) a};
 	}
@@ -382,13 +384,16 @@ draw_groups(Context *c, Stage *stage)
 		};
 		GhError		error;
 
-		if (gh_aggregates_check(&aggregate, 1, stage->classes, GH_PROGRAM_VECTORS_MAX, &error) != GH_OK ||
+		if ((!(gh_is_text_extreme(&aggregate) && c->engine->pipelines->compares_texts) &&
+			 gh_aggregates_check(&aggregate, 1, stage->classes, GH_PROGRAM_VECTORS_MAX, &error) != GH_OK) ||
 			(gh_class_is_float(value_class) && gh_aggregate_is_sum(&aggregate)))
 			continue;
 		stage_aggregate(stage, kind, vector, value_class);
 		if (filter != NEVER)
 			stage->aggregates[stage->options.sink.groups.naggregates - 1].filter = (uint16_t) filter;
 	}
+	if (chance(c, 50))
+		stage->options.sink.groups.order = model_order;
 	stage->options.sink.groups.expected = random_below(c, 2) * random_below(c, sums ? 40 : 3000);
 	stage->options.sink.groups.seed = random_next(c);
 }

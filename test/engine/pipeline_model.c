@@ -429,6 +429,51 @@ sort_sink(const Stage *stage)
 	return keyed;
 }
 
+/* From the last byte to the first; of texts that end alike, the longer one is less. */
+static int
+compare_backwards(void *arg, uint32_t aggregate, const char *a, uint64_t a_bytes, const char *b, uint64_t b_bytes)
+{
+	(void) arg;
+	(void) aggregate;
+	for (uint64_t i = 1; i <= a_bytes && i <= b_bytes; i++)
+		if (a[a_bytes - i] != b[b_bytes - i])
+			return (unsigned char) a[a_bytes - i] < (unsigned char) b[b_bytes - i] ? -1 : 1;
+	return a_bytes > b_bytes ? -1 : a_bytes < b_bytes;
+}
+
+const GhTextOrder model_order = {compare_backwards, NULL};
+
+/* The first bytes that differ decide, or else which is shorter. */
+static int
+compare_bytes(const GhValue *a, const GhAggregateState *b)
+{
+	uint64_t	shorter = a->high < b->high ? a->high : b->high;
+	int			order = shorter == 0 ? 0 : memcmp((const char *) (uintptr_t) a->low,
+												  (const char *) (uintptr_t) b->low, shorter);
+
+	return order != 0 ? order : a->high < b->high ? -1 : a->high > b->high;
+}
+
+/* The least or greatest of texts: the state has its address. */
+static void
+text_add(const Stage *stage, uint32_t a, GhAggregateState *state, const GhValue *value)
+{
+	const GhTextOrder *order = &stage->options.sink.groups.order;
+	int			ordered = -1;
+
+	if (state->count++ > 0)
+	{
+		ordered = order->compare == NULL ? compare_bytes(value, state) :
+			order->compare(order->arg, a, (const char *) (uintptr_t) value->low, value->high,
+						   (const char *) (uintptr_t) state->low, state->high);
+		ordered = stage->aggregates[a].kind == GH_AGGREGATE_MIN ? ordered : -ordered;
+	}
+	if (ordered >= 0)
+		return;
+	state->low = value->low;
+	state->high = value->high;
+}
+
 static void
 group_add(const Stage *stage, ModelGroup *group, const GhValue *values)
 {
@@ -439,7 +484,11 @@ group_add(const Stage *stage, ModelGroup *group, const GhValue *values)
 		GhValue		value = values[aggregate->argument];
 		bool		wide = aggregate->value_class == GH_CLASS_INT128;
 
-		if (aggregate_takes(aggregate, values))
+		if (!aggregate_takes(aggregate, values))
+			continue;
+		if (gh_is_text_extreme(aggregate))
+			text_add(stage, a, &group->states[a], &value);
+		else
 			(void) gh_aggregate_add(aggregate, &group->states[a], aggregate->kind <= GH_AGGREGATE_COUNT ? 0 :
 									value.low,
 									wide && aggregate->kind > GH_AGGREGATE_COUNT ? value.high : 0);

@@ -178,6 +178,8 @@ extern void model_sink(Stage *stage, RowList *rows, Fate *fate);
 extern void model_unmatched(Context *c, Stage *stage, uint32_t step, uint64_t row, GhValue *values);
 /* Constants in their vectors, all else NULL. */
 extern void model_blank(const Stage *stage, GhValue *values);
+/* An order of texts that is not that of their bytes. */
+extern const GhTextOrder model_order;
 extern void model_groups(Stage *stage);
 extern void model_table(Stage *stage);
 

@@ -364,4 +364,5 @@ const GhPipelineEngine gh_cpu_pipelines = {
 	.index_enter = gh_cpu_shared_enter,
 	.table_attach = gh_cpu_shared_attach,
 	.table_overlay = gh_cpu_table_overlay,
+	.compares_texts = true,
 };

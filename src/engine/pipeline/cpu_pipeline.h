@@ -125,6 +125,8 @@ typedef struct GhCpuPipeline
 	uint32_t	decoded;		/* of level 0's rows now, so many of these are values */
 	GhCpuSinkMemory memory;		/* of groups and records */
 	GhCpuGrouping groups;
+	GhAggregate counted_as[GH_AGGREGATES_MAX];	/* of the sink: the aggregates, where texts are only counted */
+	uint64_t	texts_before;	/* bytes of the groups' texts when none was left among them that is no group's any more */
 	GhCpuRecords records;
 	GhCpuRows  *rows;			/* of a table that is made; NULL: the table has been made, or there is none */
 	GhPipelineStats made_stats; /* of the table, when it was */
@@ -216,6 +218,27 @@ extern void gh_cpu_stage(GhCpuPipeline *pipeline, uint32_t level);
 extern void gh_cpu_sink_rows(GhCpuPipeline *pipeline, GhPipelineRequest *request);
 extern GhStatus gh_cpu_sink_results(GhCpuPipeline *pipeline, GhCursor *cursor, size_t capacity, void *buffer,
 									size_t *bytes, GhError *error);
+
+/* ----------------- the least and the greatest of texts: cpu_group_texts.c */
+
+extern void gh_cpu_texts_init(GhCpuPipeline *pipeline);
+/* Bytes of texts that the live rows of a batch may leave with their groups. */
+extern uint64_t gh_cpu_texts_bytes(const GhCpuPipeline *pipeline, const GhVectorBatch *batch);
+/* Room for them, if need be for those of the first rows alone: how many rows these are. */
+extern uint32_t gh_cpu_texts_make_room(GhCpuPipeline *pipeline, const GhVectorBatch *batch);
+/* The live rows of a batch have been added to these groups, and there is room for their texts. */
+extern void gh_cpu_texts_keep(GhCpuPipeline *pipeline, const GhVectorBatch *batch, const uint32_t *found);
+/* Between requests. */
+extern void gh_cpu_texts_tidy(GhCpuPipeline *pipeline);
+
+/* --------------------- rows that are kept: cpu_pipeline_records.c */
+
+/* Room for so many more bytes; false: there is no memory. */
+extern bool gh_cpu_records_reserve(GhCpuPipeline *pipeline, uint64_t bytes);
+/* Of all live rows of a batch. */
+extern uint64_t gh_cpu_records_bytes(const GhCpuPipeline *pipeline, const GhVectorBatch *batch);
+/* Appends these, for which there is room. */
+extern void gh_cpu_records_add(GhCpuPipeline *pipeline, const GhVectorBatch *batch);
 
 /* ------------------------------------- requests that stop: cpu_pipeline_undo.c */
 

@@ -10,8 +10,6 @@
 
 #include <stdlib.h>
 
-#define RECORDS_MIN 4096		/* bytes */
-
 #define RECORDS_AT_A_TIME 1024	/* records, before a look at the stop flag */
 #define STAGED_BYTES_MAX (UINT64_C(1) << 60)	/* that rows need together; no host has them */
 
@@ -160,58 +158,6 @@ pick_live(const GhVectorBatch *batch, GhCpuPicks *picks)
 	}
 }
 
-/* Bytes of a row's record. */
-static uint64_t
-record_bytes(const GhCpuPipeline *pipeline, const GhVectorBatch *batch, uint32_t row)
-{
-	const GhRowsSink *sink = &pipeline->plan.options.sink.rows;
-	uint64_t	bytes = pipeline->plan.group_bytes;
-
-	for (uint32_t k = 0; k < sink->nvalues; k++)
-	{
-		const GhVector *vector = &batch->vectors[sink->values[k].vector];
-
-		if (sink->values[k].value_class == GH_CLASS_TEXT && !vector->null[row])
-			bytes += vector->high[row];
-	}
-	return (bytes + 7) & ~UINT64_C(7);
-}
-
-static bool
-reserve_records(GhCpuPipeline *pipeline, uint64_t bytes)
-{
-	GhCpuRecords *records = &pipeline->records;
-	uint64_t	room = records->room == 0 ? RECORDS_MIN : records->room;
-	GhCpuBlock	block;
-
-	if (bytes <= records->room - records->used)
-		return true;
-	while (room - records->used < bytes)
-		room *= 2;
-	block = gh_cpu_block_take(&pipeline->memory, room);
-	if (block.ref == 0)
-		return false;
-	if (records->used > 0)
-		memcpy(gh_cpu_block_address(&pipeline->memory, block), records->bytes, records->used);
-	gh_cpu_block_give(&pipeline->memory, records->block);
-	records->bytes = gh_cpu_block_address(&pipeline->memory, block);
-	records->room = room;
-	records->block = block;
-	return true;
-}
-
-/* Of all live rows of a batch. */
-static uint64_t
-records_bytes(const GhCpuPipeline *pipeline, const GhVectorBatch *batch)
-{
-	uint64_t	bytes = 0;
-
-	for (uint32_t i = 0; i < batch->nrows; i++)
-		if (batch->state[i] == GH_ROW_LIVE)
-			bytes += record_bytes(pipeline, batch, i);
-	return bytes;
-}
-
 /* Places in groups are looked for row by row.  Where there is none because all is to be left, no row goes back. */
 static void
 find_groups(GhCpuPipeline *pipeline, GhPipelineRequest *request, GhCpuStaged *staged)
@@ -227,6 +173,15 @@ find_groups(GhCpuPipeline *pipeline, GhPipelineRequest *request, GhCpuStaged *st
 			hand_back_for_memory(pipeline, request, origin_of(pipeline, staged, i));
 }
 
+/* Of rows of level 0 behind the last one for whose texts there is room, none has a place. */
+static void
+find_text_places(GhCpuPipeline *pipeline, GhPipelineRequest *request, const GhVectorBatch *batch)
+{
+	for (uint32_t i = gh_cpu_texts_make_room(pipeline, batch); i < batch->nrows; i++)
+		if (batch->state[i] == GH_ROW_LIVE)
+			hand_back_for_memory(pipeline, request, i);
+}
+
 /* Which of the staged rows go back because what they come from does. */
 static void
 drop_back(const GhCpuPipeline *pipeline, GhCpuStaged *staged)
@@ -237,43 +192,6 @@ drop_back(const GhCpuPipeline *pipeline, GhCpuStaged *staged)
 }
 
 /* ------------------------------------------------------------------- adding */
-
-static void
-put_record(GhCpuPipeline *pipeline, const GhVectorBatch *batch, uint32_t row)
-{
-	const GhRowsSink *sink = &pipeline->plan.options.sink.rows;
-	char	   *record = pipeline->records.bytes + pipeline->records.used;
-	GhRecordHead head = {0, 1, 0};
-	GhRecordValue *values = (GhRecordValue *) (record + sizeof(head));
-	uint64_t	at = pipeline->plan.group_bytes;
-
-	for (uint32_t k = 0; k < sink->nvalues; k++)
-	{
-		const GhVector *vector = &batch->vectors[sink->values[k].vector];
-		GhRecordValue value = {0, 0};
-
-		if (vector->null[row])
-			head.nulls |= UINT64_C(1) << k;
-		else
-		{
-			value.low = vector->low[row];
-			value.high = gh_class_has_high(sink->values[k].value_class) ? vector->high[row] : 0;
-		}
-		if (sink->values[k].value_class == GH_CLASS_TEXT && !vector->null[row])
-		{
-			if (value.high > 0)
-				memcpy(record + at, (const char *) (uintptr_t) value.low, value.high);
-			value.low = at;
-			at += value.high;
-		}
-		values[k] = value;
-	}
-	head.bytes = (at + 7) & ~UINT64_C(7);
-	memset(record + at, 0, head.bytes - at);
-	memcpy(record, &head, sizeof(head));
-	pipeline->records.used += head.bytes;
-	pipeline->records.count++;
-}
 
 static void
 add_to_table(GhCpuPipeline *pipeline, GhPipelineRequest *request, GhCpuStaged *staged)
@@ -314,8 +232,9 @@ add_to_groups(GhCpuPipeline *pipeline, GhCpuStaged *staged)
 
 	gh_cpu_undo_note(pipeline, &staged->batch, staged->found);
 	/* gh_aggregate_fits has been asked, but of floats that are added in order */
-	gh_cpu_aggregate(sink->aggregates, sink->naggregates, &staged->batch, sink->nkeys > 0 ? staged->found : NULL,
+	gh_cpu_aggregate(pipeline->counted_as, sink->naggregates, &staged->batch, sink->nkeys > 0 ? staged->found : NULL,
 					 pipeline->groups.states, sink->in_order == 0);
+	gh_cpu_texts_keep(pipeline, &staged->batch, staged->found);
 	gh_cpu_grouping_fill(&pipeline->groups, &staged->batch, staged->found);
 }
 
@@ -331,9 +250,7 @@ add_rows(GhCpuPipeline *pipeline, GhPipelineRequest *request, GhCpuStaged *stage
 			add_to_table(pipeline, request, staged);
 			break;
 		case GH_SINK_ROWS:
-			for (uint32_t i = 0; i < staged->batch.nrows; i++)
-				if (staged->batch.state[i] == GH_ROW_LIVE)
-					put_record(pipeline, &staged->batch, i);
+			gh_cpu_records_add(pipeline, &staged->batch);
 			break;
 		default:
 			break;
@@ -385,9 +302,11 @@ sink_level(GhCpuPipeline *pipeline, GhPipelineRequest *request)
 			staged->batch = own;
 			return 0;
 		}
+		if (pipeline->plan.keeps_texts)
+			find_text_places(pipeline, request, batch);
 	}
 	else if (pipeline->plan.options.sink.kind == GH_SINK_ROWS &&
-			 !reserve_records(pipeline, records_bytes(pipeline, batch)))
+			 !gh_cpu_records_reserve(pipeline, gh_cpu_records_bytes(pipeline, batch)))
 		for (uint32_t i = 0; i < batch->nrows; i++)
 			if (batch->state[i] == GH_ROW_LIVE)
 				hand_back_for_memory(pipeline, request, i);
@@ -424,10 +343,12 @@ find_places(GhCpuPipeline *pipeline, GhPipelineRequest *request)
 			return;
 		pick_live(batch, &picks);
 		pipeline->staged_rows += picks.n;
-		if (sink->kind == GH_SINK_TABLE)
+		if (sink->kind == GH_SINK_GROUPS)
+			pipeline->staged_bytes += gh_cpu_texts_bytes(pipeline, batch);
+		else if (sink->kind == GH_SINK_TABLE)
 			pipeline->staged_bytes += gh_cpu_rows_text_bytes(&sink->table, batch, &picks);
 		else if (sink->kind == GH_SINK_ROWS)
-			pipeline->staged_bytes += records_bytes(pipeline, batch);
+			pipeline->staged_bytes += gh_cpu_records_bytes(pipeline, batch);
 	}
 }
 
@@ -455,9 +376,9 @@ reserve_places(GhCpuPipeline *pipeline, const GhPipelineRequest *request)
 		case GH_SINK_TABLE:
 			return gh_cpu_rows_reserve(pipeline->rows, pipeline->staged_rows, pipeline->staged_bytes);
 		case GH_SINK_ROWS:
-			return reserve_records(pipeline, pipeline->staged_bytes);
+			return gh_cpu_records_reserve(pipeline, pipeline->staged_bytes);
 		default:
-			return true;
+			return gh_cpu_texts_reserve(&pipeline->memory, &pipeline->groups.texts, pipeline->staged_bytes);
 	}
 }
 
@@ -675,6 +596,7 @@ gh_cpu_sink_init(GhCpuPipeline *pipeline, GhError *error)
 	if (options->sink.kind == GH_SINK_GROUPS)
 	{
 		pipeline->record_plan.naggregates = options->sink.groups.naggregates;
+		gh_cpu_texts_init(pipeline);
 		return gh_cpu_grouping_init(&pipeline->groups, &pipeline->memory, &options->sink.groups, error);
 	}
 	if (options->sink.kind == GH_SINK_TABLE)

@@ -46,6 +46,7 @@ gh_cpu_undo_begin(GhCpuPipeline *pipeline, uint64_t rows)
 	bool		groups = pipeline->plan.options.sink.kind == GH_SINK_GROUPS;
 
 	gh_cpu_undo_end(pipeline);
+	gh_cpu_texts_tidy(pipeline);
 	undo->records_used = pipeline->records.used;
 	undo->records = pipeline->records.count;
 	if (pipeline->rows != NULL)

@@ -175,6 +175,17 @@ typedef enum GhSinkKind
 #define GH_FEW_GROUPS 2048
 #define GH_FEW_PROBES 2
 
+/*
+ * How texts compare, of an aggregate by its number: less than 0, 0, or more.  What compares as equal is the same bytes.
+ * May not throw.  compare NULL: byte by byte.
+ */
+typedef struct GhTextOrder
+{
+	int			(*compare) (void *arg, uint32_t aggregate, const char *a, uint64_t a_bytes, const char *b,
+							uint64_t b_bytes);
+	void	   *arg;
+} GhTextOrder;
+
 typedef struct GhGroupsSink
 {
 	uint32_t	nkeys;			/* 0: all rows are one group, which is there without rows, too */
@@ -190,6 +201,12 @@ typedef struct GhGroupsSink
 	 * GH_UNSUPPORTED by engines that add in another order, where rows become several, and with hinted pages.
 	 */
 	uint32_t	in_order;
+	/*
+	 * For the least and the greatest of texts: MIN and MAX of TEXT, which engines have that compare texts
+	 * (GhPipelineEngine.compares_texts; GH_UNSUPPORTED by others).  In the states of a record, `low` is where the text
+	 * begins in the record, and `high` its bytes.
+	 */
+	GhTextOrder order;
 } GhGroupsSink;
 
 /* A value that a table's rows keep. */
@@ -484,6 +501,8 @@ struct GhPipelineEngine
 	 * agree.  GH_NO_MEMORY.
 	 */
 	GhStatus	(*table_overlay) (GhTable *table, const GhTableOverlay *overlay, GhError *error);
+
+	bool		compares_texts;	/* groups may have the least and the greatest of texts (GhGroupsSink.order) */
 };
 
 /* The first fields of every handle. */
@@ -535,6 +554,7 @@ typedef struct GhPipelinePlan
 	uint64_t	needed[GH_STEPS_MAX + 1][GH_PROGRAM_VECTORS_MAX / 64];
 	GhTableShape *probed;		/* by probe */
 	uint32_t	group_bytes;	/* of GhRecordHead and the keys, in an engine's memory */
+	bool		keeps_texts;	/* groups: some aggregate is the least or the greatest of texts */
 	void	   *memory;			/* malloc()ed */
 } GhPipelinePlan;
 

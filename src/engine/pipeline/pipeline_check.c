@@ -52,7 +52,7 @@ group_class(const GhPipelineOptions *groups, GhGroupColumn column, uint8_t wante
 	aggregate = &sink->aggregates[column.number];
 	if (column.part == GH_GROUP_COUNT)
 		return GH_CLASS_INT;
-	if (column.part != GH_GROUP_VALUE || aggregate->kind <= GH_AGGREGATE_COUNT)
+	if (column.part != GH_GROUP_VALUE || aggregate->kind <= GH_AGGREGATE_COUNT || gh_is_text_extreme(aggregate))
 		return 0;
 	/* the sum of INT has 128 bits */
 	if (aggregate->value_class == GH_CLASS_INT && gh_aggregate_is_sum(aggregate) && wanted == GH_CLASS_INT128)
@@ -338,6 +338,26 @@ check_keys(Check *check)
 	return GH_OK;
 }
 
+/* The least and the greatest of texts have the arguments that counts of them have. */
+static GhStatus
+check_aggregates(Check *check)
+{
+	const GhGroupsSink *sink = &check->options->sink.groups;
+	GhAggregate counted[GH_AGGREGATES_MAX];
+
+	for (uint32_t a = 0; a < sink->naggregates; a++)
+	{
+		counted[a] = sink->aggregates[a];
+		if (!gh_is_text_extreme(&counted[a]))
+			continue;
+		if (!check->engine->compares_texts)
+			return gh_error_set(check->error, GH_UNSUPPORTED, "aggregate %u of a pipeline compares texts", a);
+		counted[a].kind = GH_AGGREGATE_COUNT;
+		check->plan->keeps_texts = true;
+	}
+	return gh_aggregates_check(counted, sink->naggregates, check->held, check->nvectors, check->error);
+}
+
 static GhStatus
 check_groups(Check *check)
 {
@@ -355,7 +375,7 @@ check_groups(Check *check)
 			sink->aggregates[a].value_class == GH_CLASS_FLOAT4)
 			return gh_error_set(check->error, GH_UNSUPPORTED, "aggregate %u of a pipeline is a sum of float4, in no order",
 								a);
-	return gh_aggregates_check(sink->aggregates, sink->naggregates, check->held, check->nvectors, check->error);
+	return check_aggregates(check);
 }
 
 static bool

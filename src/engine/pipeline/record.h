@@ -96,7 +96,7 @@ typedef struct GhPageRef
 /*
  * A group, as the results of a pipeline tell it: this, then a GhRecordValue for each key, a GhAggregateState
  * for each aggregate, and the bytes of texts.  The low word of a key that is text is the offset of
- * its bytes from the record's begin.  A row of a sink of rows is written likewise: its values are the keys.
+ * its bytes from the record's begin, and so is that of a state that has the least or the greatest of texts.  A row of a sink of rows is written likewise: its values are the keys.
  */
 typedef struct GhRecordHead
 {
@@ -120,11 +120,12 @@ typedef struct GhRecordPlan
 	const GhRecordKey *keys;
 	uint32_t	naggregates;
 	uint32_t	group_bytes;	/* of GhRecordHead and the keys, in an engine's memory */
+	const GhAggregate *texts;	/* the aggregates, where some are the least or greatest of texts; else NULL */
 } GhRecordPlan;
 
 /*
  * Appends the record of a group to *used bytes of a buffer; keys that are text lie at texts +
- * low.  False: there is no room, and *used is as it was; *needed is the record's size.
+ * low, texts of states at texts + low - 1.  False: there is no room, and *used is as it was; *needed is the record's size.
  */
 extern bool gh_record_put(const GhRecordPlan *plan, const GhRecordHead *group, const GhAggregateState *states,
 							   const char *texts, size_t capacity, char *buffer, size_t *used, size_t *needed);

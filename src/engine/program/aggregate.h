@@ -37,7 +37,7 @@ typedef enum GhAggregateKind
 	GH_AGGREGATE_COUNT_ROWS = 1,	/* no argument */
 	GH_AGGREGATE_COUNT,			/* values that are not NULL, of any class */
 	GH_AGGREGATE_SUM,			/* INT, INT128: exact; FLOAT4, FLOAT8 */
-	GH_AGGREGATE_MIN,			/* INT, INT128, FLOAT4, FLOAT8 */
+	GH_AGGREGATE_MIN,			/* INT, INT128, FLOAT4, FLOAT8; TEXT: not here (pipeline/pipeline.h) */
 	GH_AGGREGATE_MAX,
 	GH_AGGREGATE_BOOL_AND,		/* BOOL */
 	GH_AGGREGATE_BOOL_OR,
@@ -72,6 +72,14 @@ typedef struct GhAggregateState
 	uint64_t	squares_low;
 	uint64_t	squares_high;
 } GhAggregateState;
+
+/* Is it the least or the greatest of texts?  No function here has such an aggregate. */
+GH_EVERYWHERE bool
+gh_is_text_extreme(const GhAggregate *aggregate)
+{
+	return (aggregate->kind == GH_AGGREGATE_MIN || aggregate->kind == GH_AGGREGATE_MAX) &&
+		aggregate->value_class == GH_CLASS_TEXT;
+}
 
 /* ------------------------------------------------- on the host: aggregate.c */
 

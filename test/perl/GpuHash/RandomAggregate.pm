@@ -177,10 +177,11 @@ sub aggregate
 	return ('count(*)', 0) if rand() < 0.1;
 	my ($kind, $argument, $looks) = argument();
 	my @functions = ('count');
-	push @functions, qw(min max) if $kind !~ /bool|bytes/ && ($kind ne 'text' || rand() < 0.05) && ($in_order || !$looks);
+	push @functions, qw(min max) if $kind !~ /bool|bytes/ && ($in_order || !$looks);
 	push @functions, qw(sum sum sum avg avg stddev variance var_pop stddev_samp) if $kind =~ /int|numeric|float/;
 	push @functions, qw(bool_and bool_or every) if $kind eq 'bool';
 	my $function = one_of(@functions);
+	$argument = "($argument) COLLATE \"C\"" if $kind eq 'text' && $function ne 'count' && rand() < 0.2;
 	my $filter = rand() < 0.25 ? ' FILTER (WHERE ' . any_condition() . ')' : '';
 	return distinct_aggregate($filter) if defined $distinct && rand() < 0.5;
 	return ("count(DISTINCT $argument)", 0) if rand() < 0.005 && !$in_order;
@@ -211,12 +212,12 @@ sub key
 sub having_comparison
 {
 	my ($key) = @_;
-	my ($int, $numeric, $float, $ordered) = map { column($_) } qw(int numeric float ordered);
+	my ($int, $numeric, $float, $ordered, $text) = map { column($_) } qw(int numeric float ordered text);
 	my $op = one_of('=', '<>', '<', '<=', '>', '>=');
 	my $number = one_of(0, 1, 3, 50, 1000, -7, 123456, '2.5', '-0.125', '1e20');
 	return one_of(map({ "$_ $op $number" } 'count(*)', "count($int)", "sum($int)", "sum($numeric)", "min($int)", "max($numeric)", "avg($int)", "avg($numeric)", "sum($numeric * 2 + 1)",
 			"sum(CASE WHEN $int > 3 THEN $numeric ELSE 0 END)", "sum($int) FILTER (WHERE $int > 5)", "sum($int) - count(*)"),
-		"sum($numeric) $op 'NaN'", "max($numeric) $op 'NaN'", "sum($numeric) $op sum($int)", "sum($numeric) BETWEEN 1 AND 500.25", "max($ordered) $op min($ordered)", "bool_or(" . column('bool') . ')',
+		"sum($numeric) $op 'NaN'", "max($numeric) $op 'NaN'", "sum($numeric) $op sum($int)", "sum($numeric) BETWEEN 1 AND 500.25", "max($ordered) $op min($ordered)", "max($text) $op min($text)", "min($text) $op 't1'", "bool_or(" . column('bool') . ')',
 		$in_order ? "count(*) $op 2" : ("sum($float) $op $number", "avg($float) $op $number", "max($float) $op $number"), defined $key ? ("$key IS NULL OR count(*) $op 3", "$key = $key AND count(*) $op 2") : ());
 }
 
