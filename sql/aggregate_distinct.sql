@@ -54,6 +54,33 @@ INSERT INTO ad_queries (query) VALUES
     ('SELECT k, b, count(DISTINCT x) FROM ad GROUP BY ROLLUP (k, b)'), ('SELECT count(DISTINCT x + (random() * 0)::int) FROM ad'), ('SELECT count(DISTINCT (x, k)) FROM ad'), ('SELECT k, count(DISTINCT CASE WHEN b THEN n ELSE 1 END) FROM ad GROUP BY k'), ('SELECT k, min(DISTINCT t) FROM ad GROUP BY k'), ('SELECT k, sum(DISTINCT x ORDER BY x) FROM ad GROUP BY k');
 SELECT q.query, c.offloaded, c.result, c.same FROM ad_queries q, LATERAL compare_aggregate(q.query, engine => 'cpu') c ORDER BY q.position;
 
+-- several arguments: each row is in a group by each of them
+CREATE TEMP TABLE ad_several (position serial, query text);
+INSERT INTO ad_several (query) VALUES
+    ('SELECT k, count(DISTINCT x), count(DISTINCT t) FROM ad GROUP BY k'), ('SELECT count(DISTINCT x), count(DISTINCT t), sum(DISTINCT i8), count(*), min(d) FROM ad'), ('SELECT k, count(DISTINCT n), sum(DISTINCT n), count(DISTINCT x), sum(DISTINCT x), count(n), sum(n) FROM ad GROUP BY k'),
+    ('SELECT b, sum(DISTINCT w), count(DISTINCT n), sum(w), max(w), avg(n) FROM ad WHERE n <> ''NaN'' GROUP BY b'), ('SELECT sum(DISTINCT w), avg(DISTINCT n), count(w), var_pop(w) FROM ad WHERE n <> ''NaN'''), ('SELECT t, c, count(DISTINCT k), count(DISTINCT g), count(DISTINCT b), bool_or(b), max(ts) FROM ad GROUP BY t, c'),
+    ('SELECT k, count(DISTINCT x) FILTER (WHERE b), count(DISTINCT t) FILTER (WHERE b), count(*) FILTER (WHERE b), count(*), sum(x) FILTER (WHERE b) FROM ad GROUP BY k'), ('SELECT k, count(DISTINCT x) FILTER (WHERE id % 5 = 1), sum(DISTINCT x), count(DISTINCT d) FILTER (WHERE id % 5 = 1), count(DISTINCT d) FILTER (WHERE b) FROM ad GROUP BY k'),
+    ('SELECT k, count(DISTINCT x) FROM ad GROUP BY k HAVING count(DISTINCT t) > 45 AND count(DISTINCT d) = 90 AND sum(i2) > 20000'), ('SELECT k, x, count(DISTINCT k), count(DISTINCT x), count(DISTINCT t) FROM ad GROUP BY k, x'), ('SELECT k, count(DISTINCT 1), count(DISTINCT x), count(DISTINCT NULL::int) FROM ad GROUP BY k'),
+    ('SELECT k, sum(CASE WHEN b THEN n ELSE 0 END), avg(DISTINCT n), count(DISTINCT i2) FROM ad WHERE n <> ''NaN'' GROUP BY k'), ('SELECT h, count(DISTINCT x), count(DISTINCT name), sum(v) FROM ad JOIN ad_dim USING (k) GROUP BY h'), ('SELECT name, count(DISTINCT x), count(DISTINCT t), count(*) FROM ad LEFT JOIN ad_dim USING (k) GROUP BY name'),
+    ('SELECT count(DISTINCT a.x), count(DISTINCT b.name) FROM ad a JOIN ad_dim b ON a.k = b.k OR a.i2 = b.h'), ('SELECT k, count(DISTINCT x), count(DISTINCT c) FROM (SELECT k, x, t, count(*) AS c FROM ad GROUP BY k, x, t) s GROUP BY k'), ('SELECT count(DISTINCT x), count(DISTINCT k), count(*) FROM ad_empty'), ('SELECT k, count(DISTINCT x), count(DISTINCT t) FROM ad WHERE id < 0 GROUP BY k'),
+    ('SELECT k, count(DISTINCT c), count(DISTINCT left(t, 2)), min(t), max(c) FROM ad GROUP BY k'), ('SELECT d, count(DISTINCT k), count(DISTINCT x), count(DISTINCT i2), count(DISTINCT i8), count(DISTINCT n), count(DISTINCT t), count(DISTINCT c), count(DISTINCT ts) FROM ad GROUP BY d'),
+    ('SELECT k, count(DISTINCT 100 / (id % 1000)) FILTER (WHERE id % 1000 > 0), count(DISTINCT x) FROM ad GROUP BY k'), ('SELECT k, count(DISTINCT x), count(DISTINCT 100 / (id % 1000)) FROM ad GROUP BY k'),
+    -- not the node's
+    ('SELECT k, count(DISTINCT x), count(DISTINCT f) FROM ad GROUP BY k'), ('SELECT f, count(DISTINCT x), count(DISTINCT t) FROM ad GROUP BY f'), ('SELECT k, b, count(DISTINCT x), count(DISTINCT t) FROM ad GROUP BY ROLLUP (k, b)'), ('SELECT k, count(DISTINCT x), count(DISTINCT t), avg(f) FROM ad GROUP BY k'),
+    ('SELECT d, count(DISTINCT k), count(DISTINCT x), count(DISTINCT i2), count(DISTINCT i8), count(DISTINCT n), count(DISTINCT t), count(DISTINCT c), count(DISTINCT ts), count(DISTINCT b) FROM ad GROUP BY d');
+SELECT q.query, c.offloaded, c.result, c.same FROM ad_several q, LATERAL compare_aggregate(q.query) c ORDER BY q.position;
+SELECT * FROM compare_aggregate('SELECT k, t, count(DISTINCT x), count(DISTINCT d) FROM ad GROUP BY k, t ORDER BY count(DISTINCT x) DESC, count(DISTINCT d), k, t LIMIT 9', in_order => true);
+SET work_mem = '64kB';
+SET hash_mem_multiplier = 1;
+SELECT q.query, c.same FROM ad_several q, LATERAL compare_aggregate(q.query, workers => 2) c WHERE c.same <> 'same' ORDER BY q.position;
+SELECT * FROM compare_aggregate('SELECT id / 3, count(DISTINCT id), count(DISTINCT t), sum(w) FROM ad GROUP BY id / 3');
+SELECT * FROM compare_aggregate('SELECT count(DISTINCT id), count(DISTINCT id + k), sum(DISTINCT id) FROM ad', workers => 2);
+RESET work_mem;
+RESET hash_mem_multiplier;
+SET gpuhash.force_offload = on;
+EXPLAIN (COSTS OFF, VERBOSE) SELECT k, count(DISTINCT x) FILTER (WHERE b), count(DISTINCT t), count(*) FROM ad GROUP BY k;
+RESET gpuhash.force_offload;
+
 -- in order, and the first of them
 SELECT * FROM compare_aggregate('SELECT k, count(DISTINCT x) FROM ad GROUP BY k ORDER BY k', in_order => true);
 SELECT * FROM compare_aggregate('SELECT k, t, count(DISTINCT x) FROM ad GROUP BY k, t ORDER BY count(DISTINCT x) DESC, k, t LIMIT 9', in_order => true);
@@ -190,7 +217,7 @@ DROP TABLE ad_order, ad_orders;
 
 -- why not
 SET gpuhash.explain_why = on;
-SELECT ad_line('SELECT k, count(DISTINCT x), count(DISTINCT t) FROM ad GROUP BY k', 'Not Offloaded');
+SELECT ad_line('SELECT f, count(DISTINCT x), count(DISTINCT t) FROM ad GROUP BY f', 'Not Offloaded');
 SELECT ad_line('SELECT k, sum(DISTINCT f) FROM ad GROUP BY k', 'Not Offloaded');
 SELECT ad_line('SELECT k, string_agg(DISTINCT t, '','') FROM ad GROUP BY k', 'Not Offloaded');
 SELECT ad_line('SELECT k, sum(DISTINCT x ORDER BY x) FROM ad GROUP BY k', 'Not Offloaded');

@@ -633,5 +633,6 @@ const GhPipelineEngine cuda_pipelines = {
 	nullptr,
 	nullptr,
 	nullptr,
-	false						/* compares_texts */
+	false,						/* compares_texts */
+	false						/* adds_sets */
 };

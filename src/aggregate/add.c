@@ -80,14 +80,33 @@ add_to_aggregate(GhAggregateNode *node, uint32 group, int a)
 		gh_aggregate_add_value(node, group, a, value);
 }
 
-/* To a group of the node's own. */
-static void
-add_to_group(GhAggregateNode *node)
+/* The group of the node's own, in a set, of a row with these keys. */
+uint32
+gh_aggregate_own_group(GhAggregateNode *node, const GhSqlValue *keys, int set)
 {
-	uint32		group = node->nkeys > 0 ? gh_groups_find_one(node->groups, node->key_values) : 0;
+	GhSqlValue	of_set[GH_VALUES_MAX];
 
-	for (int a = 0; a < node->nresults; a++)
-		add_to_aggregate(node, group, a);
+	if (node->nkeys == 0)
+		return 0;
+	if (gh_aggregate_nsets(node) == 1)
+		return gh_groups_find_one(node->groups, keys);
+	for (int k = 0; k < node->nkeys; k++)
+		of_set[k] = gh_set_has_key(node, set, k) ? keys[k] : (GhSqlValue) {0, 0, GH_SQL_NULL};
+	return gh_groups_find_one(node->groups, of_set);
+}
+
+/* To groups of the node's own. */
+static void
+add_to_groups(GhAggregateNode *node)
+{
+	for (int s = 0; s < gh_aggregate_nsets(node); s++)
+	{
+		uint32		group = gh_aggregate_own_group(node, node->key_values, s);
+
+		for (int a = 0; a < node->nresults; a++)
+			if (gh_set_of(node, a) == s)
+				add_to_aggregate(node, group, a);
+	}
 }
 
 /* GhFragmentMethods */
@@ -110,7 +129,7 @@ gh_aggregate_input_row(GhFragment *fragment)
 		node->key_values[k] = gh_value_of_datum(&node->key_types[k], value, null);
 	}
 	if (!gh_enter_row(node))
-		add_to_group(node);
+		add_to_groups(node);
 	MemoryContextSwitchTo(saved);
 }
 

@@ -67,6 +67,9 @@ typedef struct GhResults
 	GhOperand  *arguments;		/* also of aggregates that tell scales */
 	GhOperand  *filters;
 	bool	   *filtered;		/* there is one */
+	/* of several sets: */
+	GhOperand  *nulls;			/* by key that is an argument, a NULL */
+	GhOperand	never;			/* a filter that lets no row pass */
 } GhResults;
 
 static GhResults *
@@ -120,6 +123,21 @@ translate_aggregate(GhAggregateNode *node, GhTranslation *translation, int a)
 	return gh_translate_scales(translation, &results->arguments[a], &results->arguments[spec->scales]);
 }
 
+/* What takes the place of keys and filters in the sets that do not have them. */
+static bool
+translate_sets(GhAggregateNode *node, GhTranslation *translation)
+{
+	GhResults  *results = node->results;
+	int			nsets = gh_aggregate_nsets(node);
+
+	results->nulls = palloc0(sizeof(GhOperand) * nsets);
+	for (int s = 0; s < nsets && nsets > 1; s++)
+		if (!gh_add_constant(translation, gh_vector_class(node->key_types[node->nkeys - nsets + s].value_class), true, 0, 0,
+							 &results->nulls[s]))
+			return false;
+	return nsets == 1 || gh_add_constant(translation, GH_CLASS_BOOL, false, 0, 0, &results->never);
+}
+
 /* GhFragmentMethods */
 bool
 gh_aggregate_translate(GhFragment *fragment, GhTranslation *translation)
@@ -134,7 +152,7 @@ gh_aggregate_translate(GhFragment *fragment, GhTranslation *translation)
 	for (int a = 0; a < node->nresults; a++)
 		if (!translate_aggregate(node, translation, a))
 			return false;
-	return true;
+	return translate_sets(node, translation);
 }
 
 /* GhFragmentMethods */
@@ -158,6 +176,11 @@ gh_aggregate_keep_vectors(GhFragment *fragment, const GhTranslation *translation
 		aggregate->filter = !results->filtered[a] ? GH_AGGREGATE_NO_FILTER :
 			gh_final_vector(translation, &results->filters[a]);
 	}
+	node->null_vectors = palloc(sizeof(uint16) * gh_aggregate_nsets(node));
+	for (int s = 0; s < gh_aggregate_nsets(node) && gh_aggregate_nsets(node) > 1; s++)
+		node->null_vectors[s] = gh_final_vector(translation, &results->nulls[s]);
+	if (gh_aggregate_nsets(node) > 1)
+		node->never_vector = gh_final_vector(translation, &results->never);
 }
 
 /* GhFragmentMethods */
@@ -174,12 +197,38 @@ gh_aggregate_forget_program(GhFragment *fragment)
 	node->entered = NULL;
 }
 
-/* The keys of groups, as engines know them; in the current context. */
+/* The keys of groups, as engines know them, set by set; in the current context. */
 GhRecordKey *
 gh_aggregate_scan_keys(const GhAggregateNode *node)
 {
-	GhRecordKey  *keys = palloc0(sizeof(GhRecordKey) * Max(node->nkeys, 1));
+	int			nsets = gh_aggregate_nsets(node);
+	GhRecordKey *keys = palloc0(sizeof(GhRecordKey) * Max(nsets * node->nkeys, 1));
 
-	gh_fragment_scan_keys(node->nkeys, node->key_types, node->key_vectors, keys);
+	for (int s = 0; s < nsets; s++)
+	{
+		GhRecordKey *of_set = keys + s * node->nkeys;
+
+		gh_fragment_scan_keys(node->nkeys, node->key_types, node->key_vectors, of_set);
+		for (int k = 0; k < node->nkeys; k++)
+			if (!gh_set_has_key(node, s, k))
+				of_set[k].vector = node->null_vectors[k - (node->nkeys - nsets)];
+	}
 	return keys;
+}
+
+/* Likewise the aggregates, which take rows of their own set alone. */
+const GhAggregate *
+gh_aggregate_set_aggregates(const GhAggregateNode *node)
+{
+	int			nsets = gh_aggregate_nsets(node);
+	GhAggregate *aggregates = palloc(sizeof(GhAggregate) * Max(nsets * node->naggregates, 1));
+
+	for (int s = 0; s < nsets; s++)
+		for (int a = 0; a < node->naggregates; a++)
+		{
+			aggregates[s * node->naggregates + a] = node->aggregates[a];
+			if (gh_set_of(node, a) != s)
+				aggregates[s * node->naggregates + a].filter = node->never_vector;
+		}
+	return aggregates;
 }

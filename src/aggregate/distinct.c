@@ -6,7 +6,9 @@
  *
  *	1. The input is read into groups by the keys and x, by whatever engine, in parallel or not, in memory or through
  *	   files, as any groups: so each value of x is there once for each group of the keys.  These groups have the
- *	   states of all aggregates but those with DISTINCT.
+ *	   states of all aggregates but those with DISTINCT.  Where there are several x, each row is in groups by each of
+ *	   them, the others being NULL; those by the first one have the states, and all have counts for their own FILTERs.
+ *	   The CPU engine's sink adds a row to all of them at once (GhGroupsSink.nsets).
  *	2. When all are final they are merged, some hundred at a time, into groups by the keys alone: the states of the
  *	   other aggregates as those of participants are, and to those with DISTINCT x is added.  Where an aggregate has
  *	   a FILTER, x is added if a row of the group passed it, which one of the other aggregates has counted.
@@ -21,27 +23,40 @@
 
 /* --------------------------------------------------------------- set-up */
 
+static const int *
+numbers_of(List *list)
+{
+	int		   *numbers = palloc(sizeof(int) * Max(list_length(list), 1));
+	ListCell   *lc;
+
+	foreach(lc, list)
+		numbers[foreach_current_index(lc)] = lfirst_int(lc);
+	return numbers;
+}
+
 /* What aggregate_plan.c wrote: as of GhDistinctPrivate. */
 void
 gh_distinct_init(GhAggregateNode *node, List *private)
 {
 	GhDistinct *distinct;
 	List	   *functions;
-	List	   *places;
-	int		   *filters;
+	List	   *keys;
 	ListCell   *lc;
 
 	if (private == NIL)
 		return;
 	functions = list_nth(private, GH_DISTINCT_PRIVATE_FUNCTIONS);
-	places = list_nth(private, GH_DISTINCT_PRIVATE_FILTERS);
+	keys = list_nth(private, GH_DISTINCT_PRIVATE_KEYS);
 	distinct = palloc0(sizeof(GhDistinct));
 	distinct->expected = intVal(list_nth(private, GH_DISTINCT_PRIVATE_GROUPS));
 	distinct->own = palloc0(sizeof(GhAggregateSpec) * list_length(functions));
 	/* each of the others may have another one for its scale */
 	distinct->specs = palloc0(sizeof(GhAggregateSpec) * (2 * node->nresults + list_length(functions)));
-	filters = palloc(sizeof(int) * list_length(functions));
-	distinct->filters = filters;
+	distinct->filters = numbers_of(list_nth(private, GH_DISTINCT_PRIVATE_FILTERS));
+	distinct->keys = numbers_of(keys);
+	distinct->sets = numbers_of(list_nth(private, GH_DISTINCT_PRIVATE_SETS));
+	foreach(lc, keys)
+		distinct->nkeys = Max(distinct->nkeys, lfirst_int(lc) + 1);
 	foreach(lc, functions)
 	{
 		const GhAggregateFunction *function = gh_find_aggregate(lfirst_oid(lc));
@@ -51,7 +66,6 @@ gh_distinct_init(GhAggregateNode *node, List *private)
 			elog(ERROR, "aggregate function %u is not known", lfirst_oid(lc));
 		spec->aggregate.kind = function->kind;
 		spec->final = function->final;
-		filters[distinct->naggregates] = list_nth_int(places, distinct->naggregates);
 		distinct->naggregates++;
 	}
 	node->distinct = distinct;
@@ -69,7 +83,7 @@ void
 gh_distinct_show(GhAggregateNode *node)
 {
 	GhDistinct *distinct = node->distinct;
-	const GhValueType *x = &node->key_types[node->nkeys - 1];
+	int			nkeys = node->nkeys - distinct->nkeys;
 
 	for (int a = 0; a < node->naggregates; a++)
 	{
@@ -82,12 +96,13 @@ gh_distinct_show(GhAggregateNode *node)
 	for (int d = 0; d < distinct->naggregates; d++)
 	{
 		GhAggregateSpec *spec = &distinct->specs[node->nresults + d];
+		const GhValueType *x = &node->key_types[nkeys + distinct->keys[d]];
 
 		*spec = distinct->own[d];
 		spec->argument = *x;
 		spec->aggregate.value_class = x->value_class;
 	}
-	node->shown = (GhShown) {node->nkeys - 1, node->nresults + distinct->naggregates,
+	node->shown = (GhShown) {nkeys, node->nresults + distinct->naggregates,
 							 node->naggregates + distinct->naggregates, distinct->specs};
 }
 
@@ -114,7 +129,7 @@ add_value(GhRegrouping *level, uint32 group, int a, const GhSqlValue *value)
 	gh_aggregate_datum(spec, state, gh_groups_side(level->groups, group, a), gh_groups_context(level->groups), datum);
 }
 
-/* GhRegroupMethods: the keys but the last one, which is the argument */
+/* GhRegroupMethods: the keys but the last ones, which are arguments */
 static void
 set_keys(GhRegrouping *level, int pass, uint32 row, GhSqlValue *keys)
 {
@@ -130,15 +145,14 @@ add_group(GhRegrouping *level, uint32 row, uint32 group)
 	const GhAggregateNode *node = level->node;
 	const GhDistinct *distinct = node->distinct;
 	const GhAggregateState *states = level->batch.states[row];
-	const GhSqlValue *value = &level->batch.keys[(Size) row * node->nkeys + node->nkeys - 1];
+	const GhSqlValue *values = &level->batch.keys[(Size) row * node->nkeys + node->shown.nkeys];
 
 	for (int a = 0; a < node->naggregates; a++)
 		gh_regroup_merge(level, row, a, group, gh_distinct_shown(node, a));
-	if (value->kind == GH_SQL_NULL)
-		return;
 	for (int d = 0; d < distinct->naggregates; d++)
-		if (distinct->filters[d] < 0 || states[distinct->filters[d]].count > 0)
-			add_value(level, group, node->nresults + d, value);
+		if (values[distinct->keys[d]].kind != GH_SQL_NULL &&
+			(distinct->filters[d] < 0 || states[distinct->filters[d]].count > 0))
+			add_value(level, group, node->nresults + d, &values[distinct->keys[d]]);
 }
 
 static const GhRegroupMethods methods = {

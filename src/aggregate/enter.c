@@ -136,7 +136,8 @@ gh_aggregate_sink(const GhAggregateNode *node, GhSink *sink)
 	sink->groups.nkeys = node->nkeys;
 	sink->groups.keys = gh_aggregate_scan_keys(node);
 	sink->groups.naggregates = node->naggregates;
-	sink->groups.aggregates = node->aggregates;
+	sink->groups.aggregates = gh_aggregate_set_aggregates(node);
+	sink->groups.nsets = gh_aggregate_nsets(node);
 	sink->groups.order = (GhTextOrder) {compare_texts, unconstify(GhAggregateNode *, node)};
 }
 
@@ -206,11 +207,6 @@ keep_value(GhEntered *entered, const GhValueType *type, GhSqlValue value)
 	return value;
 }
 
-static uint32
-own_group(GhAggregateNode *node, const GhSqlValue *keys)
-{
-	return node->nkeys > 0 ? gh_groups_find_one(node->groups, keys) : 0;
-}
 
 /* What an aggregate adds of the row in the scan tuple, whose keys are these. */
 static void
@@ -238,7 +234,7 @@ compute_aggregate(GhAggregateNode *node, int a, const GhSqlValue *keys, GhSqlVal
 	values[a] = gh_value_of_datum(&spec->argument, datum, false);
 	if (values[a].kind != GH_SQL_HELD)
 	{
-		gh_aggregate_add_value(node, own_group(node, keys), a, datum);
+		gh_aggregate_add_value(node, gh_aggregate_own_group(node, keys, gh_set_of(node, a)), a, datum);
 		values[a] = nothing;
 		return;
 	}
@@ -361,7 +357,7 @@ fill_row(GhAggregateNode *node, uint32 row)
 			continue;
 		if (aggregates[a].kind != GH_AGGREGATE_COUNT_ROWS && !argument_is_held(node, a, value))
 		{
-			add_to_own(node, own_group(node, values), a, value);
+			add_to_own(node, gh_aggregate_own_group(node, values, gh_set_of(node, a)), a, value);
 			value->kind = GH_SQL_NULL;
 			continue;
 		}
@@ -397,11 +393,15 @@ static void
 add_entered(GhAggregateNode *node, uint32 row)
 {
 	const GhSqlValue *values = values_of(node, row);
-	uint32		group = own_group(node, values);
 
-	for (int a = 0; a < node->naggregates; a++)
-		if (values[node->nkeys + a].kind != GH_SQL_NULL)
-			add_to_own(node, group, a, &values[node->nkeys + a]);
+	for (int s = 0; s < gh_aggregate_nsets(node); s++)
+	{
+		uint32		group = gh_aggregate_own_group(node, values, s);
+
+		for (int a = 0; a < node->naggregates; a++)
+			if (gh_set_of(node, a) == s && values[node->nkeys + a].kind != GH_SQL_NULL)
+				add_to_own(node, group, a, &values[node->nkeys + a]);
+	}
 }
 
 /* The rows enter the pipeline; those that it does not take go to groups of the node's own. */

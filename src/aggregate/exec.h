@@ -46,12 +46,16 @@ typedef struct GhShown
 } GhShown;
 
 /*
- * Aggregates that add each value once (DISTINCT).  The last key of the groups that the input is read into is their argument;
- * those that come out have the other keys, and are made of these (distinct.c).
+ * Aggregates that add each value once (DISTINCT).  The last keys of the groups that the input is read into are their arguments;
+ * those that come out have the other keys, and are made of these (distinct.c).  Where there are several arguments, each row
+ * is in a set of groups by each of them, of which the other arguments are NULL.
  */
 typedef struct GhDistinct
 {
+	int			nkeys;			/* arguments */
 	int			naggregates;
+	const int  *keys;			/* by aggregate: its argument, from 0 */
+	const int  *sets;			/* by aggregate of the first level that comes out: of which argument's groups it is */
 	const int  *filters;		/* by aggregate: which of the others counts the rows of a group that its FILTER lets
 								 * pass; -1: it has none */
 	GhAggregateSpec *own;		/* by aggregate */
@@ -99,6 +103,8 @@ typedef struct GhAggregateNode
 	struct GhResults *results;	/* while it is made */
 	uint16	   *key_vectors;	/* by key */
 	GhAggregate *aggregates;	/* by aggregate */
+	uint16	   *null_vectors;	/* of several sets, by key that is an argument: NULL in its place, in other sets */
+	uint16		never_vector;	/* likewise, of an aggregate's filter */
 	struct GhEntered *entered;	/* rows that were computed, and are to enter its pipeline; NULL: there were none */
 	GhSqlValue *key_values;		/* of one row */
 
@@ -146,6 +152,29 @@ gh_aggregate_expected(const GhAggregateNode *node)
 	return Max(expected, 1);
 }
 
+/* Sets of groups that each row is added to. */
+static inline int
+gh_aggregate_nsets(const GhAggregateNode *node)
+{
+	return node->distinct != NULL ? node->distinct->nkeys : 1;
+}
+
+/* Whether groups of a set have the key; else it is NULL. */
+static inline bool
+gh_set_has_key(const GhAggregateNode *node, int set, int k)
+{
+	int			argument = node->distinct != NULL ? k - (node->nkeys - node->distinct->nkeys) : -1;
+
+	return argument < 0 || argument == set;
+}
+
+/* The set whose groups have aggregate a, or what tells its scale. */
+static inline int
+gh_set_of(const GhAggregateNode *node, int a)
+{
+	return node->distinct != NULL && a < node->nresults ? node->distinct->sets[a] : 0;
+}
+
 /* distinct.c */
 extern void gh_distinct_init(GhAggregateNode *node, List *private);
 extern int	gh_distinct_shown(const GhAggregateNode *node, int a);
@@ -163,6 +192,7 @@ extern void gh_sets_load_functions(const GhAggregateNode *node, int set, TupleTa
 extern bool gh_aggregate_adds_floats(const GhFragment *fragment);
 extern bool gh_aggregate_order_matters(const GhFragment *fragment);
 extern void gh_aggregate_input_row(GhFragment *fragment);
+extern uint32 gh_aggregate_own_group(GhAggregateNode *node, const GhSqlValue *keys, int set);
 extern bool gh_filter_is_true(ExprState *filter, ExprContext *econtext);
 extern bool gh_aggregate_scale(Datum value, int *scale);
 extern void gh_aggregate_add_datum(GhAggregateNode *node, uint32 group, int a, Datum value);
@@ -190,6 +220,7 @@ extern bool gh_aggregate_translate(GhFragment *fragment, GhTranslation *translat
 extern void gh_aggregate_keep_vectors(GhFragment *fragment, const GhTranslation *translation);
 extern void gh_aggregate_forget_program(GhFragment *fragment);
 extern GhRecordKey *gh_aggregate_scan_keys(const GhAggregateNode *node);
+extern const GhAggregate *gh_aggregate_set_aggregates(const GhAggregateNode *node);
 
 /* output.c */
 extern GhSqlValue gh_output_key(const GhAggregateNode *node, const GhOutput *output, uint32 i, int k);

@@ -70,7 +70,7 @@ gh_aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	GhAggregateNode *node = (GhAggregateNode *) css;
 	GhFragmentCounts *counts = &node->fragment.counts;
-	int			ngrouped = node->distinct != NULL ? node->nkeys - 1 : node->nkeys;
+	int			ngrouped = node->distinct != NULL ? node->nkeys - node->distinct->nkeys : node->nkeys;
 	GhLastSteps steps = {.name = ngrouped > 0 ? "Group" : "Aggregate",.unwanted = node->unwanted};
 
 	show_keys(node, "Group Key", 0, ngrouped, ancestors, es);

@@ -322,7 +322,7 @@ narrow_groups(GhAggregateNode *node, GhSupply *supply, uint64 made)
 	if (node->distinct != NULL)
 	{
 		gh_aggregate_show(node, true);
-		narrowing->groups.nkeys--;
+		narrowing->groups.nkeys -= node->distinct->nkeys;
 		if (!gh_regroup_on_device(node, supply, &narrowing->groups))
 		{
 			gh_aggregate_show(node, false);

@@ -233,14 +233,14 @@ write_chunk(GhAggregateNode *node, int part)
 static bool
 regroups_alone(const GhAggregateNode *node)
 {
-	return node->sets != NULL || (node->distinct != NULL && node->nkeys == 1);
+	return node->sets != NULL || (node->distinct != NULL && node->nkeys == node->distinct->nkeys);
 }
 
 static int
 part_of(const GhAggregateNode *node, const char *record, Size size)
 {
 	uint64		hash = node->distinct == NULL || regroups_alone(node) ? gh_group_record_hash(record) :
-		gh_group_record_part_hash(node->groups, record, size, node->nkeys - 1);
+		gh_group_record_part_hash(node->groups, record, size, node->nkeys - node->distinct->nkeys);
 
 	return (int) (hash >> (64 - GH_SHARED_PART_BITS));
 }

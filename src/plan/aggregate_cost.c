@@ -72,7 +72,14 @@ bool
 gh_aggregate_is_for_device(const GhAggregateInputs *inputs, Path *child)
 {
 	return (inputs->pages || inputs->join != NULL || inputs->partial_join != NULL) &&
-		!gh_grouping_compares_texts(&inputs->grouping) && gh_device_reads(inputs->root, child);
+		!gh_grouping_is_for_host(&inputs->grouping) && gh_device_reads(inputs->root, child);
+}
+
+/* Of rows, how many are added to groups: each to one of each argument of aggregates with DISTINCT. */
+static double
+rows_added(const GhAggregateInputs *inputs, double rows)
+{
+	return rows * Max(list_length(inputs->grouping.distinct_arguments), 1);
 }
 
 /* What one process does until its rows are in groups, spilling aside. */
@@ -80,7 +87,7 @@ static Cost
 rows_cost(const GhAggregateInputs *inputs, Path *child, double divisor)
 {
 	double		rows = inputs->rows / divisor;
-	Cost		cost = group_cost(&inputs->grouping) * rows;
+	Cost		cost = group_cost(&inputs->grouping) * rows_added(inputs, rows);
 
 	/* they do not leave it */
 	if (inputs->below != NULL && child->parallel_workers == 0)
@@ -381,7 +388,7 @@ gh_aggregate_is_merged_by_all(const GhAggregateInputs *inputs, int workers)
 
 	return workers > 0 && inputs->grouping.sets == NIL &&
 		(inputs->grouping.distinct == NIL || inputs->returned >= GH_SHARED_PARTS) &&
-		Min(inputs->groups, inputs->rows / divisor) * group_bytes(inputs) > GH_SHARED_GROUPS_MAX;
+		Min(inputs->groups, rows_added(inputs, inputs->rows / divisor)) * group_bytes(inputs) > GH_SHARED_GROUPS_MAX;
 }
 
 /*
@@ -419,7 +426,7 @@ gh_cost_aggregate(const GhAggregateInputs *inputs, CustomPath *cpath, double emi
 	PathTarget *target = cpath->path.pathtarget;
 	int			workers = cpath->path.parallel_workers;
 	double		divisor = workers > 0 ? gh_parallel_divisor(workers) : 1.0;
-	double		rows = inputs->rows / divisor;
+	double		rows = rows_added(inputs, inputs->rows / divisor);
 	double		groups = Min(inputs->groups, rows);
 	Path	   *child = linitial(cpath->custom_paths);
 	double		doubtful;

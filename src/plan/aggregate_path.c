@@ -91,8 +91,7 @@ estimate_groups(GhAggregateInputs *inputs)
 		inputs->returned = gh_sets_estimate(inputs->root, &inputs->grouping, inputs->rows);
 	}
 	if (inputs->grouping.distinct != NIL)
-		inputs->groups = estimate_num_groups(inputs->root, lappend(exprs, gh_aggregate_argument(linitial(inputs->grouping.distinct))),
-											 inputs->rows, NULL, NULL);
+		inputs->groups = gh_distinct_estimate(inputs->root, &inputs->grouping, exprs, inputs->rows);
 }
 
 /* --------------------------------------------------------------- paths */
@@ -331,7 +330,7 @@ reading_all_pays(const GhAggregateInputs *inputs)
 	divisor = cheapest->parallel_workers > 0 ? gh_parallel_divisor(cheapest->parallel_workers) : 1.0;
 	scan = make_scan_path(inputs, cheapest->parallel_workers);
 	cost = gh_pages_cost(inputs->root, scan, inputs->ninstructions, divisor);
-	if (!gh_grouping_compares_texts(&inputs->grouping) && gh_device_reads(inputs->root, scan))
+	if (!gh_grouping_is_for_host(&inputs->grouping) && gh_device_reads(inputs->root, scan))
 		cost = Min(cost, gh_device_reading_cost(inputs->root, scan));
 	return gh_reading_all_wins(inputs->root, rel, cheapest, 0, cost);
 }
@@ -384,7 +383,7 @@ reads_groups(GhAggregateInputs *inputs)
 {
 	const CustomPath *below = gh_groups_below(inputs->input_rel);
 
-	if (below == NULL || gh_grouping_compares_texts(&inputs->grouping) ||
+	if (below == NULL || gh_grouping_is_for_host(&inputs->grouping) ||
 		!gh_groups_translate(inputs->root, inputs->input_rel, &inputs->grouping, &inputs->ninstructions))
 		return false;
 	inputs->below = below;

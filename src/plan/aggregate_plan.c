@@ -64,11 +64,11 @@ find_expr(List *exprs, Expr *expr)
 }
 
 /*
- * The scan tuple's columns for keys; adds those that are not there to *scan.  The last one may be no key of what comes
- * out, which then has no value for it.
+ * The scan tuple's columns for keys; adds those that are not there to *scan.  The last ones, nhidden, are no keys of what comes
+ * out, which then has no value for them.
  */
 static List *
-place_keys(List *keys, bool hides_last, List **scan)
+place_keys(List *keys, int nhidden, List **scan)
 {
 	List	   *places = NIL;
 	ListCell   *lc;
@@ -76,7 +76,7 @@ place_keys(List *keys, bool hides_last, List **scan)
 	foreach(lc, keys)
 	{
 		Expr	   *key = lfirst(lc);
-		bool		hidden = hides_last && lnext(keys, lc) == NULL;
+		bool		hidden = foreach_current_index(lc) >= list_length(keys) - nhidden;
 		int			place = find_expr(*scan, key);
 
 		if (place < 0)
@@ -202,7 +202,7 @@ make_plan(PlannerInfo *root, CustomPath *path, List *distinct, List *sets, List 
 	foreach(lc, child->targetlist)
 		columns = lappend(columns, lfirst_node(TargetEntry, lc)->expr);
 	scan = sets != NIL ? mark_columns(columns, columns) : list_copy(columns);
-	places = sets != NIL ? place_set_keys(sets, &scan) : place_keys(keys, distinct != NIL, &scan);
+	places = sets != NIL ? place_set_keys(sets, &scan) : place_keys(keys, gh_distinct_nkeys(distinct), &scan);
 	if (sets == NIL)
 		mark_constants(scan, list_length(columns), places);
 	foreach(lc, aggregates)

@@ -55,8 +55,11 @@ typedef struct GhGrouping
 {
 	List	   *keys;			/* what comes out and is no aggregate is one, too */
 	List	   *aggregates;		/* Aggrefs that differ */
-	List	   *distinct;		/* and those with DISTINCT that add each value once: the last key is their argument */
+	List	   *distinct;		/* and those with DISTINCT that add each value once */
+	List	   *distinct_arguments;	/* of these: the last keys, but for what their FILTERs make of them */
+	List	   *distinct_keys;	/* IntList, by these: which of those is its argument, from 0 */
 	List	   *distinct_filters;	/* IntList, by these: which of the aggregates counts what its FILTER lets pass; -1: none */
+	List	   *distinct_sets;	/* IntList, by `aggregates`: of which argument's groups it is, from 0 */
 	List	   *sets;			/* IntLists, by grouping set: the numbers of its keys, from 0; NIL: there is one grouping */
 	List	   *shown_keys;		/* of grouping sets, by key: as it comes out */
 	bool		looks_through;	/* of grouping sets: what is inside of a placeholder is computed of rows, not below a join */
@@ -81,7 +84,7 @@ extern bool gh_reads_open_numerics(Node *node);
 extern bool gh_grouping_collect(PlannerInfo *root, const GhGroupBy *by, GhGrouping *grouping);
 extern Expr *gh_aggregate_argument(Aggref *aggref);
 extern bool gh_compares_texts(const Aggref *aggref);
-extern bool gh_grouping_compares_texts(const GhGrouping *grouping);
+extern bool gh_grouping_is_for_host(const GhGrouping *grouping);
 extern bool gh_grouping_translates(GhGrouping *grouping, const GhGroupingInput *input,
 								   int *ninstructions);
 
@@ -99,7 +102,9 @@ extern Expr *gh_sets_number_column(void);
 
 extern Aggref *gh_find_ordered(const GhGrouping *grouping);
 extern bool gh_distinct_collect(GhGrouping *grouping, Aggref *aggref);
-extern bool gh_distinct_add_key(GhGrouping *grouping);
+extern bool gh_distinct_add_keys(GhGrouping *grouping);
+extern double gh_distinct_estimate(PlannerInfo *root, const GhGrouping *grouping, List *exprs, double rows);
+extern int	gh_distinct_nkeys(List *of_path);
 extern List *gh_distinct_path_list(const GhGrouping *grouping, double groups);
 extern List *gh_distinct_plan_list(List *of_path);
 
@@ -160,7 +165,9 @@ typedef enum GhDistinctPrivate
 {
 	GH_DISTINCT_PRIVATE_FUNCTIONS,	/* OidList: by aggregate, PostgreSQL's function */
 	GH_DISTINCT_PRIVATE_FILTERS,	/* IntList: as distinct_filters of GhGrouping */
-	GH_DISTINCT_PRIVATE_GROUPS	/* Integer: groups by all keys that are expected in one process */
+	GH_DISTINCT_PRIVATE_GROUPS, /* Integer: groups by all keys that are expected in one process */
+	GH_DISTINCT_PRIVATE_KEYS,	/* IntList: as distinct_keys of GhGrouping */
+	GH_DISTINCT_PRIVATE_SETS	/* IntList: as distinct_sets of GhGrouping */
 } GhDistinctPrivate;
 
 /* Of grouping sets, element by element: as the first ones of GhSetsPathPrivate. */

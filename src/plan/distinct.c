@@ -2,9 +2,10 @@
  * distinct.c
  *		Aggregates with DISTINCT in a grouping.
  *
- * Their argument becomes a key, the last one, so that the engines' groups have each of its values once; the node
- * makes the groups that come out of these (../aggregate/distinct.c).  So all such aggregates of a query have one
- * argument.  Other aggregates are computed beside them, of the same groups, and merged.
+ * Their arguments become keys, the last ones, so that the engines' groups have each of their values once; the node
+ * makes the groups that come out of these (../aggregate/distinct.c).  Other aggregates are computed beside them, of the
+ * same groups, and merged.  Where there are several arguments each row is in several groups: in one for each argument,
+ * of which the others are NULL.  The first of these has the other aggregates.
  *
  * An aggregate's FILTER decides about rows, not about values: what counts for it is whether some row of a value
  * passes, and such rows are counted by one more aggregate.  Where all of them have a FILTER, the argument is not
@@ -23,7 +24,9 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
 
+#include "engine/pipeline/pipeline.h"
 #include "expr/aggregates.h"
 #include "plan/aggregate_plan.h"
 
@@ -31,10 +34,10 @@
 #define GH_BESIDE_DISTINCT_MAX (GH_AGGREGATES_MAX / 2)
 
 static bool
-declines(GhGrouping *grouping, Aggref *aggref, const char *why)
+declines(GhGrouping *grouping, Expr *expr, const char *why)
 {
 	grouping->why_not = why;
-	grouping->why_expr = (Expr *) aggref;
+	grouping->why_expr = expr;
 	return false;
 }
 
@@ -52,6 +55,20 @@ is_float(Oid type)
 	return type == FLOAT4OID || type == FLOAT8OID;
 }
 
+/* From 0. */
+static int
+place_of(List *exprs, const void *expr)
+{
+	ListCell   *lc;
+
+	foreach(lc, exprs)
+	{
+		if (equal(lfirst(lc), expr))
+			return foreach_current_index(lc);
+	}
+	return -1;
+}
+
 /* Collects an aggregate with DISTINCT, of one argument, that the engines have; false: they have no such thing. */
 bool
 gh_distinct_collect(GhGrouping *grouping, Aggref *aggref)
@@ -66,12 +83,14 @@ gh_distinct_collect(GhGrouping *grouping, Aggref *aggref)
 		return true;
 	}
 	if (!clause->hashable || !gh_can_be_key(argument, clause->eqop))
-		return declines(grouping, aggref, "an argument with DISTINCT cannot be hashed, or its equality is not that of its bytes");
+		return declines(grouping, (Expr *) aggref, "an argument with DISTINCT cannot be hashed, or its equality is not that of its bytes");
 	if (function->kind != GH_AGGREGATE_COUNT && is_float(getBaseType(exprType((Node *) argument))))
-		return declines(grouping, aggref, "floats with DISTINCT are added in their own order");
-	if (grouping->distinct != NIL && !equal(argument, gh_aggregate_argument(linitial(grouping->distinct))))
-		return declines(grouping, aggref, "aggregates have DISTINCT and different arguments");
-	grouping->distinct = list_append_unique(grouping->distinct, aggref);
+		return declines(grouping, (Expr *) aggref, "floats with DISTINCT are added in their own order");
+	if (list_member(grouping->distinct, aggref))
+		return true;
+	grouping->distinct = lappend(grouping->distinct, aggref);
+	grouping->distinct_arguments = list_append_unique(grouping->distinct_arguments, argument);
+	grouping->distinct_keys = lappend_int(grouping->distinct_keys, place_of(grouping->distinct_arguments, argument));
 	return true;
 }
 
@@ -92,25 +111,10 @@ make_filter_count(const Aggref *aggref)
 	return count;
 }
 
-/* From 0. */
-static int
-place_of(List *aggregates, const Aggref *aggref)
-{
-	ListCell   *lc;
-
-	foreach(lc, aggregates)
-	{
-		if (equal(lfirst(lc), aggref))
-			return foreach_current_index(lc);
-	}
-	return -1;
-}
-
-/* The argument of all of them, or, where each has a FILTER, that of rows that pass one, and NULL of others. */
+/* An argument, or, where each aggregate of it has a FILTER, that of rows that pass one, and NULL of others. */
 static Expr *
-make_key(const GhGrouping *grouping)
+make_key(const GhGrouping *grouping, Expr *argument)
 {
-	Expr	   *argument = gh_aggregate_argument(linitial(grouping->distinct));
 	CaseExpr   *choice = makeNode(CaseExpr);
 	CaseWhen   *when = makeNode(CaseWhen);
 	List	   *filters = NIL;
@@ -118,9 +122,13 @@ make_key(const GhGrouping *grouping)
 
 	foreach(lc, grouping->distinct)
 	{
-		if (lfirst_node(Aggref, lc)->aggfilter == NULL)
+		Aggref	   *aggref = lfirst_node(Aggref, lc);
+
+		if (!equal(gh_aggregate_argument(aggref), argument))
+			continue;
+		if (aggref->aggfilter == NULL)
 			return argument;
-		filters = list_append_unique(filters, lfirst_node(Aggref, lc)->aggfilter);
+		filters = list_append_unique(filters, aggref->aggfilter);
 	}
 	when->expr = list_length(filters) == 1 ? linitial(filters) : make_orclause(filters);
 	when->result = argument;
@@ -151,47 +159,97 @@ gh_find_ordered(const GhGrouping *grouping)
 	return NULL;
 }
 
-/* All is collected: adds the argument to the keys, and counts for filters.  False: there is too much of it, or floats. */
+/* A key that is a float; NULL: there is none.  Which of 0 and -0 comes out is that of the first row of a group. */
+static Expr *
+find_float_key(const GhGrouping *grouping)
+{
+	ListCell   *lc;
+
+	foreach(lc, grouping->keys)
+	{
+		if (is_float(getBaseType(exprType(lfirst(lc)))))
+			return lfirst(lc);
+	}
+	return NULL;
+}
+
+/*
+ * The number of the aggregate that counts what a FILTER lets pass, of rows in groups by an argument; adds it if there is
+ * none.  The first argument's groups have all that comes out, too.
+ */
+static int
+place_of_count(GhGrouping *grouping, const Aggref *aggref, int argument)
+{
+	Aggref	   *count = make_filter_count(aggref);
+	ListCell   *lc;
+
+	foreach(lc, grouping->aggregates)
+	{
+		int			place = foreach_current_index(lc);
+
+		if (list_nth_int(grouping->distinct_sets, place) == argument && equal(lfirst(lc), count))
+			return place;
+	}
+	grouping->aggregates = lappend(grouping->aggregates, count);
+	grouping->distinct_sets = lappend_int(grouping->distinct_sets, argument);
+	return list_length(grouping->aggregates) - 1;
+}
+
+/* All is collected: adds the arguments to the keys, and counts for filters.  False: there is too much of it, or floats. */
 bool
-gh_distinct_add_key(GhGrouping *grouping)
+gh_distinct_add_keys(GhGrouping *grouping)
 {
 	Aggref	   *ordered = grouping->distinct == NIL ? NULL : gh_find_ordered(grouping);
+	int			narguments = list_length(grouping->distinct_arguments);
 	ListCell   *lc;
+	ListCell   *key;
 
 	if (grouping->distinct == NIL)
 		return true;
 	if (ordered != NULL)
-		return declines(grouping, ordered, "floats are added in the order of rows, which DISTINCT changes");
-	grouping->keys = lappend(grouping->keys, make_key(grouping));
-	foreach(lc, grouping->distinct)
+		return declines(grouping, (Expr *) ordered, "floats are added in the order of rows, which DISTINCT changes");
+	foreach(lc, grouping->distinct_arguments)
+		grouping->keys = lappend(grouping->keys, make_key(grouping, lfirst(lc)));
+	if (narguments > 1 && find_float_key(grouping) != NULL)
+		return declines(grouping, find_float_key(grouping), "aggregates have DISTINCT and different arguments, and a key is a float");
+	foreach(lc, grouping->aggregates)
+		grouping->distinct_sets = lappend_int(grouping->distinct_sets, 0);
+	forboth(lc, grouping->distinct, key, grouping->distinct_keys)
 	{
 		Aggref	   *aggref = lfirst_node(Aggref, lc);
-		Aggref	   *count;
-		int			filter = -1;
 
-		if (aggref->aggfilter != NULL)
-		{
-			count = make_filter_count(aggref);
-			grouping->aggregates = list_append_unique(grouping->aggregates, count);
-			filter = place_of(grouping->aggregates, count);
-		}
-		grouping->distinct_filters = lappend_int(grouping->distinct_filters, filter);
+		grouping->distinct_filters = lappend_int(grouping->distinct_filters, aggref->aggfilter == NULL ? -1 :
+												 place_of_count(grouping, aggref, lfirst_int(key)));
 	}
-	if (list_length(grouping->aggregates) + list_length(grouping->distinct) <= GH_BESIDE_DISTINCT_MAX)
+	if (list_length(grouping->aggregates) + list_length(grouping->distinct) <= GH_BESIDE_DISTINCT_MAX &&
+		narguments <= GH_SINK_SETS_MAX)
 		return true;
 	return declines(grouping, NULL, "there are too many aggregates, some with DISTINCT");
 }
 
+/* Groups by all keys that are expected of so many rows: those by each argument. */
+double
+gh_distinct_estimate(PlannerInfo *root, const GhGrouping *grouping, List *exprs, double rows)
+{
+	double		groups = 0;
+	ListCell   *lc;
+
+	foreach(lc, grouping->distinct_arguments)
+		groups += estimate_num_groups(root, lappend(list_copy(exprs), lfirst(lc)), rows, NULL, NULL);
+	return groups;
+}
+
 /*
- * What a path carries: the aggregates, their filters, and how many groups by all keys are expected; NIL: there
- * are none.
+ * What a path carries: the aggregates, their filters, how many groups by all keys are expected, and which argument is whose;
+ * NIL: there are none.
  */
 List *
 gh_distinct_path_list(const GhGrouping *grouping, double groups)
 {
 	if (grouping->distinct == NIL)
 		return NIL;
-	return list_make3(grouping->distinct, grouping->distinct_filters, makeInteger((int) Min(groups, INT_MAX)));
+	return list_make5(grouping->distinct, grouping->distinct_filters, makeInteger((int) Min(groups, INT_MAX)),
+					  grouping->distinct_keys, grouping->distinct_sets);
 }
 
 /* The same as a plan carries it, in the order of GhDistinctPrivate. */
@@ -205,5 +263,19 @@ gh_distinct_plan_list(List *of_path)
 		return NIL;
 	foreach(lc, (List *) linitial(of_path))
 		functions = lappend_oid(functions, lfirst_node(Aggref, lc)->aggfnoid);
-	return list_make3(functions, lsecond(of_path), lthird(of_path));
+	return list_make5(functions, lsecond(of_path), lthird(of_path), lfourth(of_path), list_nth(of_path, 4));
+}
+
+/* How many keys are arguments, of what a path carries. */
+int
+gh_distinct_nkeys(List *of_path)
+{
+	int			nkeys = 0;
+	ListCell   *lc;
+
+	if (of_path == NIL)
+		return 0;
+	foreach(lc, (List *) lfourth(of_path))
+		nkeys = Max(nkeys, lfirst_int(lc) + 1);
+	return nkeys;
 }

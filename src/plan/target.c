@@ -89,18 +89,21 @@ declines(CollectContext *context, Aggref *aggref, const char *why)
 	return false;
 }
 
-/* Whether it is the least or the greatest of texts, which no device compares; the engines know the aggregate. */
+/* Whether it is the least or the greatest of texts; the engines know the aggregate. */
 bool
 gh_compares_texts(const Aggref *aggref)
 {
 	return gh_find_aggregate(aggref->aggfnoid)->final == GH_FINAL_TEXT;
 }
 
+/* Whether there is something in it that no device does: texts are compared, or rows are in several groups. */
 bool
-gh_grouping_compares_texts(const GhGrouping *grouping)
+gh_grouping_is_for_host(const GhGrouping *grouping)
 {
 	ListCell   *lc;
 
+	if (list_length(grouping->distinct_arguments) > 1)
+		return true;
 	foreach(lc, grouping->aggregates)
 	{
 		if (gh_compares_texts(lfirst_node(Aggref, lc)))
@@ -212,7 +215,10 @@ gh_grouping_collect(PlannerInfo *root, const GhGroupBy *by, GhGrouping *grouping
 	grouping->keys = NIL;
 	grouping->aggregates = NIL;
 	grouping->distinct = NIL;
+	grouping->distinct_arguments = NIL;
+	grouping->distinct_keys = NIL;
 	grouping->distinct_filters = NIL;
+	grouping->distinct_sets = NIL;
 	grouping->sets = NIL;
 	grouping->shown_keys = NIL;
 	grouping->looks_through = by->sets != NIL && bms_membership(root->all_baserels) == BMS_SINGLETON;
@@ -220,7 +226,7 @@ gh_grouping_collect(PlannerInfo *root, const GhGroupBy *by, GhGrouping *grouping
 	grouping->function_values = NIL;
 	return collect_keys(root, by, grouping) && !collect_walker((Node *) by->target->exprs, &context) &&
 		!collect_walker((Node *) by->having, &context) && gh_sets_collect(by, grouping) &&
-		gh_distinct_add_key(grouping) &&
+		gh_distinct_add_keys(grouping) &&
 		list_length(grouping->keys) <= GH_VALUES_MAX && list_length(grouping->aggregates) <= GH_AGGREGATES_MAX;
 }
 

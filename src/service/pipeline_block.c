@@ -86,8 +86,9 @@ walk_sink(Walk *walk, GhSink *sink)
 	sink->table.parts = NULL;
 	sink->table.kept = NULL;
 	sink->rows.values = NULL;
-	/* a function of another process */
+	/* a function of another process; and no engine of a worker's adds rows for several sets */
 	sink->groups.order = (GhTextOrder) {NULL, NULL};
+	sink->groups.nsets = 0;
 	if (sink->kind == GH_SINK_GROUPS)
 	{
 		sink->groups.keys = walk->step(walk, had.groups.keys, sink->groups.nkeys, sizeof(GhRecordKey));

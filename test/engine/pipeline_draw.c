@@ -356,6 +356,29 @@ pick_any(Context *c, const Stage *stage)
 	return vector;
 }
 
+/* Other keys of the same classes, and other filters. */
+static void
+draw_sets(Context *c, Stage *stage)
+{
+	GhGroupsSink *sink = &stage->options.sink.groups;
+
+	sink->nsets = 2 + (uint32_t) random_below(c, STAGE_SETS_MAX - 1);
+	for (uint32_t k = sink->nkeys; k < sink->nsets * sink->nkeys; k++)
+	{
+		stage->keys[k] = stage->keys[k - sink->nkeys];
+		if (chance(c, 50))
+			stage->keys[k].vector = (uint16_t) pick(c, stage, stage->keys[k].value_class, NEVER);
+	}
+	for (uint32_t a = sink->naggregates; a < sink->nsets * sink->naggregates; a++)
+	{
+		uint32_t	filter = chance(c, 50) ? pick(c, stage, GH_CLASS_BOOL, NEVER) : NEVER;
+
+		stage->aggregates[a] = stage->aggregates[a - sink->naggregates];
+		if (filter != NEVER)
+			stage->aggregates[a].filter = (uint16_t) filter;
+	}
+}
+
 static void
 draw_groups(Context *c, Stage *stage)
 {
@@ -392,6 +415,8 @@ draw_groups(Context *c, Stage *stage)
 		if (filter != NEVER)
 			stage->aggregates[stage->options.sink.groups.naggregates - 1].filter = (uint16_t) filter;
 	}
+	if (c->engine->pipelines->adds_sets && chance(c, 30))
+		draw_sets(c, stage);
 	if (chance(c, 50))
 		stage->options.sink.groups.order = model_order;
 	stage->options.sink.groups.expected = random_below(c, 2) * random_below(c, sums ? 40 : 3000);

@@ -275,7 +275,9 @@ aggregate_takes(const GhAggregate *aggregate, const GhValue *values)
 static bool
 sums_fit(const Stage *stage, const GhValue *values)
 {
-	for (uint32_t a = 0; a < stage->options.sink.groups.naggregates; a++)
+	const GhGroupsSink *sink = &stage->options.sink.groups;
+
+	for (uint32_t a = 0; a < gh_sink_sets(sink) * sink->naggregates; a++)
 	{
 		const GhAggregate *aggregate = &stage->aggregates[a];
 		GhValue		value = values[aggregate->argument];
@@ -412,20 +414,24 @@ keyed_drop(Keyed *keyed, uint64_t count)
 	free(keyed);
 }
 
+/* Of each row, its keys of each set. */
 static Keyed *
 sort_sink(const Stage *stage)
 {
 	uint32_t	nkeys = stage->options.sink.groups.nkeys;
-	Keyed	   *keyed = make_memory(stage->sink.count * sizeof(Keyed));
+	uint32_t	nsets = gh_sink_sets(&stage->options.sink.groups);
+	Keyed	   *keyed = make_memory(stage->sink.count * nsets * sizeof(Keyed));
 	GhValue		values[STAGE_KEYS_MAX];
 
-	for (uint64_t i = 0; i < stage->sink.count; i++)
+	for (uint64_t i = 0; i < stage->sink.count * nsets; i++)
 	{
+		const GhRecordKey *keys = stage->keys + i % nsets * nkeys;
+
 		for (uint32_t k = 0; k < nkeys; k++)
-			values[k] = rows_at(&stage->sink, i)[stage->keys[k].vector];
-		keyed[i] = keyed_make(stage->keys, nkeys, values, i);
+			values[k] = rows_at(&stage->sink, i / nsets)[keys[k].vector];
+		keyed[i] = keyed_make(keys, nkeys, values, i);
 	}
-	keyed_sort(keyed, stage->sink.count);
+	keyed_sort(keyed, stage->sink.count * nsets);
 	return keyed;
 }
 
@@ -475,12 +481,14 @@ text_add(const Stage *stage, uint32_t a, GhAggregateState *state, const GhValue 
 }
 
 static void
-group_add(const Stage *stage, ModelGroup *group, const GhValue *values)
+group_add(const Stage *stage, uint64_t set, ModelGroup *group, const GhValue *values)
 {
+	uint32_t	naggregates = stage->options.sink.groups.naggregates;
+
 	group->rows++;
-	for (uint32_t a = 0; a < stage->options.sink.groups.naggregates; a++)
+	for (uint32_t a = 0; a < naggregates; a++)
 	{
-		const GhAggregate *aggregate = &stage->aggregates[a];
+		const GhAggregate *aggregate = &stage->aggregates[set * naggregates + a];
 		GhValue		value = values[aggregate->argument];
 		bool		wide = aggregate->value_class == GH_CLASS_INT128;
 
@@ -501,23 +509,26 @@ model_groups(Stage *stage)
 {
 	Keyed	   *keyed = sort_sink(stage);
 	uint32_t	nkeys = stage->options.sink.groups.nkeys;
+	uint32_t	nsets = gh_sink_sets(&stage->options.sink.groups);
+	uint64_t	count = stage->sink.count * nsets;
 
-	stage->groups = make_memory((stage->sink.count + 1) * sizeof(ModelGroup));
-	memset(stage->groups, 0, (stage->sink.count + 1) * sizeof(ModelGroup));
+	stage->groups = make_memory((count + 1) * sizeof(ModelGroup));
+	memset(stage->groups, 0, (count + 1) * sizeof(ModelGroup));
 	stage->ngroups = nkeys == 0;
-	for (uint64_t i = 0; i < stage->sink.count; i++)
+	for (uint64_t i = 0; i < count; i++)
 	{
-		const GhValue *values = rows_at(&stage->sink, keyed[i].row);
+		const GhValue *values = rows_at(&stage->sink, keyed[i].row / nsets);
+		uint64_t	set = keyed[i].row % nsets;
 
 		if (nkeys > 0 && (i == 0 || !keyed_same(&keyed[i - 1], &keyed[i])))
 		{
 			for (uint32_t k = 0; k < nkeys; k++)
-				stage->groups[stage->ngroups].keys[k] = values[stage->keys[k].vector];
+				stage->groups[stage->ngroups].keys[k] = values[stage->keys[set * nkeys + k].vector];
 			stage->ngroups++;
 		}
-		group_add(stage, &stage->groups[stage->ngroups - 1], values);
+		group_add(stage, set, &stage->groups[stage->ngroups - 1], values);
 	}
-	keyed_drop(keyed, stage->sink.count);
+	keyed_drop(keyed, count);
 }
 
 static int

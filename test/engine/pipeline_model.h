@@ -19,6 +19,7 @@
 #define STAGE_PARTS_MAX 3
 #define STAGE_KEYS_MAX 8		/* or values of rows */
 #define STAGE_AGGREGATES_MAX 12
+#define STAGE_SETS_MAX 3
 #define STAGE_COLUMNS_MAX 16	/* of a source */
 
 #define CREW_MAX 4
@@ -103,8 +104,8 @@ typedef struct Stage
 	GhProbeFill fills[STAGE_PROBES_MAX][STAGE_KEPT_MAX];
 	ModelTable *probed[STAGE_PROBES_MAX];
 	bool		marking[STAGE_PROBES_MAX];
-	GhRecordKey	keys[STAGE_KEYS_MAX];	/* of groups, or values of rows */
-	GhAggregate aggregates[STAGE_AGGREGATES_MAX];
+	GhRecordKey	keys[STAGE_SETS_MAX * STAGE_KEYS_MAX];	/* of groups, set by set, or values of rows */
+	GhAggregate aggregates[STAGE_SETS_MAX * STAGE_AGGREGATES_MAX];
 	GhKeyPart	table_parts[STAGE_PARTS_MAX];
 	GhKept		kept[STAGE_KEPT_MAX];
 	ModelTable	made;			/* of a table: its key is drawn, the rest comes of it */

@@ -125,6 +125,7 @@ is_read(const Stage *stage, uint32_t step, uint32_t vector)
 	const GhPipelineOptions *options = &stage->options;
 	uint32_t	first = step == 0 ? 0 : stage->steps[step - 1].end;
 	bool		read = false;
+	uint32_t	nsets = options->sink.kind == GH_SINK_GROUPS ? gh_sink_sets(&options->sink.groups) : 1;
 
 	for (uint32_t i = first; i < stage->program->ninstructions; i++)
 		for (int a = 0; a < 3; a++)
@@ -132,9 +133,9 @@ is_read(const Stage *stage, uint32_t step, uint32_t vector)
 	for (uint32_t p = 0; p < options->nprobes; p++)
 		for (uint32_t k = 0; k < stage->probes[p].nparts; k++)
 			read |= stage->probe_parts[p][k].vector == vector;
-	for (uint32_t k = 0; options->sink.kind != GH_SINK_TABLE && k < options->sink.groups.nkeys; k++)
+	for (uint32_t k = 0; options->sink.kind != GH_SINK_TABLE && k < nsets * options->sink.groups.nkeys; k++)
 		read |= stage->keys[k].vector == vector;
-	for (uint32_t a = 0; options->sink.kind == GH_SINK_GROUPS && a < options->sink.groups.naggregates; a++)
+	for (uint32_t a = 0; options->sink.kind == GH_SINK_GROUPS && a < nsets * options->sink.groups.naggregates; a++)
 		read |= stage->aggregates[a].argument == vector || stage->aggregates[a].filter == vector;
 	for (uint32_t k = 0; options->sink.kind == GH_SINK_TABLE && k < options->sink.table.nparts; k++)
 		read |= stage->table_parts[k].vector == vector;

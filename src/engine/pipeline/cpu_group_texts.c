@@ -2,7 +2,7 @@
  * cpu_group_texts.c
  *		The least and the greatest of texts, in groups on the CPU.
  *
- * To the states that keep one, all else that is added to groups only counts values (GhCpuPipeline.counted).  Which text
+ * To the states that keep one, all else that is added to groups only counts values (GhCpuSet.counted_as).  Which text
  * stays is found here, behind that: the caller compares them (GhGroupsSink.order), each row's with what its group has.
  *
  * A state's `low` is where its text begins among the groups' texts, and 1; 0 before the first one.  A text that stays is
@@ -17,17 +17,9 @@
 void
 gh_cpu_texts_init(GhCpuPipeline *pipeline)
 {
-	const GhGroupsSink *sink = &pipeline->plan.options.sink.groups;
-
 	pipeline->texts_before = LEFT_MIN;
-	for (uint32_t a = 0; a < sink->naggregates; a++)
-	{
-		pipeline->counted_as[a] = sink->aggregates[a];
-		if (gh_is_text_extreme(&sink->aggregates[a]))
-			pipeline->counted_as[a].kind = GH_AGGREGATE_COUNT;
-	}
 	if (pipeline->plan.keeps_texts)
-		pipeline->record_plan.texts = sink->aggregates;
+		pipeline->record_plan.texts = pipeline->plan.options.sink.groups.aggregates;
 }
 
 /* Bytes of the texts that a row may leave with its group. */
@@ -48,8 +40,8 @@ gh_cpu_texts_bytes(const GhCpuPipeline *pipeline, const GhVectorBatch *batch)
 	uint64_t	bytes = 0;
 
 	for (uint32_t i = 0; pipeline->plan.keeps_texts && i < batch->nrows; i++)
-		if (batch->state[i] == GH_ROW_LIVE)
-			bytes += bytes_of_row(&pipeline->plan.options.sink.groups, batch, i);
+		for (uint32_t s = 0; batch->state[i] == GH_ROW_LIVE && s < gh_sink_sets(&pipeline->plan.options.sink.groups); s++)
+			bytes += bytes_of_row(&pipeline->sets[s].sink, batch, i);
 	return bytes;
 }
 
@@ -94,9 +86,9 @@ stays(const GhCpuPipeline *pipeline, uint32_t a, const GhAggregateState *state, 
 }
 
 static void
-keep_column(GhCpuPipeline *pipeline, uint32_t a, const GhVectorBatch *batch, const uint32_t *found)
+keep_column(GhCpuPipeline *pipeline, const GhGroupsSink *sink, uint32_t a, const GhVectorBatch *batch,
+			const uint32_t *found)
 {
-	const GhGroupsSink *sink = &pipeline->plan.options.sink.groups;
 	const GhAggregate *aggregate = &sink->aggregates[a];
 	const GhVector *argument = &batch->vectors[aggregate->argument];
 
@@ -116,13 +108,12 @@ keep_column(GhCpuPipeline *pipeline, uint32_t a, const GhVectorBatch *batch, con
 }
 
 void
-gh_cpu_texts_keep(GhCpuPipeline *pipeline, const GhVectorBatch *batch, const uint32_t *found)
+gh_cpu_texts_keep(GhCpuPipeline *pipeline, const GhGroupsSink *sink, const GhVectorBatch *batch,
+				  const uint32_t *found)
 {
-	const GhGroupsSink *sink = &pipeline->plan.options.sink.groups;
-
 	for (uint32_t a = 0; pipeline->plan.keeps_texts && a < sink->naggregates; a++)
 		if (gh_is_text_extreme(&sink->aggregates[a]))
-			keep_column(pipeline, a, batch, found);
+			keep_column(pipeline, sink, a, batch, found);
 }
 
 /* Moves a text that begins at `at` and is still a group's; where it begins then. */

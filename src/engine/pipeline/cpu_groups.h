@@ -43,7 +43,7 @@ typedef struct GhCpuGroupKeys
 typedef struct GhCpuGrouping
 {
 	GhCpuSinkMemory *memory;
-	const GhGroupsSink *sink;
+	const GhGroupsSink *sink;	/* of the set whose keys are looked up */
 	uint32_t	keys_bytes;		/* of a group */
 	uint8_t		key_words[GH_VALUES_MAX];	/* by key: where its first word is */
 	uint64_t	seed[2];		/* of the hash of packed codes */

@@ -365,4 +365,5 @@ const GhPipelineEngine gh_cpu_pipelines = {
 	.table_attach = gh_cpu_shared_attach,
 	.table_overlay = gh_cpu_table_overlay,
 	.compares_texts = true,
+	.adds_sets = true,
 };

@@ -56,8 +56,16 @@ typedef struct GhCpuStaged
 	GhVectorBatch batch;
 	void	   *memory;
 	uint16_t	origin[GH_VECTOR_ROWS]; /* where rows become several: of level 0 */
-	uint32_t	found[GH_VECTOR_ROWS];	/* their groups */
+	uint32_t	found[];		/* their groups, GH_VECTOR_ROWS of each set */
 } GhCpuStaged;
+
+/* A set of a sink that makes groups: what is added to the groups that its keys lead to. */
+typedef struct GhCpuSet
+{
+	GhGroupsSink sink;			/* of this set alone */
+	GhAggregate counted_as[GH_AGGREGATES_MAX];	/* its aggregates, where texts are only counted */
+	bool		adds;			/* some aggregate may take a row */
+} GhCpuSet;
 
 /* Rows that are kept, as records (GhRecordHead). */
 typedef struct GhCpuRecords
@@ -125,7 +133,7 @@ typedef struct GhCpuPipeline
 	uint32_t	decoded;		/* of level 0's rows now, so many of these are values */
 	GhCpuSinkMemory memory;		/* of groups and records */
 	GhCpuGrouping groups;
-	GhAggregate counted_as[GH_AGGREGATES_MAX];	/* of the sink: the aggregates, where texts are only counted */
+	GhCpuSet	sets[GH_SINK_SETS_MAX];
 	uint64_t	texts_before;	/* bytes of the groups' texts when none was left among them that is no group's any more */
 	GhCpuRecords records;
 	GhCpuRows  *rows;			/* of a table that is made; NULL: the table has been made, or there is none */
@@ -226,8 +234,9 @@ extern void gh_cpu_texts_init(GhCpuPipeline *pipeline);
 extern uint64_t gh_cpu_texts_bytes(const GhCpuPipeline *pipeline, const GhVectorBatch *batch);
 /* Room for them, if need be for those of the first rows alone: how many rows these are. */
 extern uint32_t gh_cpu_texts_make_room(GhCpuPipeline *pipeline, const GhVectorBatch *batch);
-/* The live rows of a batch have been added to these groups, and there is room for their texts. */
-extern void gh_cpu_texts_keep(GhCpuPipeline *pipeline, const GhVectorBatch *batch, const uint32_t *found);
+/* The live rows of a batch have been added to these groups, of a set, and there is room for their texts. */
+extern void gh_cpu_texts_keep(GhCpuPipeline *pipeline, const GhGroupsSink *sink, const GhVectorBatch *batch,
+							  const uint32_t *found);
 /* Between requests. */
 extern void gh_cpu_texts_tidy(GhCpuPipeline *pipeline);
 

@@ -95,7 +95,8 @@ check_sums(GhCpuPipeline *pipeline, uint32_t level)
 	const GhPipelineOptions *options = &pipeline->plan.options;
 	const GhVectorBatch *batch = &pipeline->levels[level]->batch;
 
-	for (uint32_t a = 0; options->sink.kind == GH_SINK_GROUPS && a < options->sink.groups.naggregates; a++)
+	for (uint32_t a = 0; options->sink.kind == GH_SINK_GROUPS && a < gh_sink_sets(&options->sink.groups) * options->sink.groups.naggregates;
+		 a++)
 	{
 		const GhAggregate *aggregate = &options->sink.groups.aggregates[a];
 		const GhVector *vector = &batch->vectors[aggregate->argument];

@@ -70,7 +70,8 @@ create_vectors(const GhCpuPipeline *pipeline, GhCpuStaged *staged)
 static GhCpuStaged *
 create_staged(const GhCpuPipeline *pipeline)
 {
-	GhCpuStaged *staged = malloc(sizeof(GhCpuStaged));
+	uint32_t	nsets = gh_sink_sets(&pipeline->plan.options.sink.groups);
+	GhCpuStaged *staged = malloc(sizeof(GhCpuStaged) + nsets * GH_VECTOR_ROWS * sizeof(uint32_t));
 
 	if (staged == NULL)
 		return NULL;
@@ -158,19 +159,29 @@ pick_live(const GhVectorBatch *batch, GhCpuPicks *picks)
 	}
 }
 
-/* Places in groups are looked for row by row.  Where there is none because all is to be left, no row goes back. */
+/* Places in the groups of a set are looked for row by row.  Where there is none because all is to be left, no row goes back. */
 static void
-find_groups(GhCpuPipeline *pipeline, GhPipelineRequest *request, GhCpuStaged *staged)
+find_groups_of(GhCpuPipeline *pipeline, GhPipelineRequest *request, GhCpuStaged *staged, uint32_t set)
 {
-	pipeline->groups.may_stop = pipeline->undo.possible;
-	if (gh_cpu_grouping_find(&pipeline->groups, &staged->batch, staged->found) == 0)
+	uint32_t   *found = staged->found + set * GH_VECTOR_ROWS;
+
+	pipeline->groups.sink = &pipeline->sets[set].sink;
+	if (gh_cpu_grouping_find(&pipeline->groups, &staged->batch, found) == 0)
 		return;
 	pipeline->stopped |= pipeline->groups.stopped;
 	if (pipeline->stopped)
 		return;
 	for (uint32_t i = 0; i < staged->batch.nrows; i++)
-		if (staged->batch.state[i] == GH_ROW_LIVE && staged->found[i] == GH_CPU_NO_GROUP_FOUND)
+		if (staged->batch.state[i] == GH_ROW_LIVE && found[i] == GH_CPU_NO_GROUP_FOUND)
 			hand_back_for_memory(pipeline, request, origin_of(pipeline, staged, i));
+}
+
+static void
+find_groups(GhCpuPipeline *pipeline, GhPipelineRequest *request, GhCpuStaged *staged)
+{
+	pipeline->groups.may_stop = pipeline->undo.possible;
+	for (uint32_t s = 0; s < gh_sink_sets(&pipeline->plan.options.sink.groups) && !pipeline->stopped; s++)
+		find_groups_of(pipeline, request, staged, s);
 }
 
 /* Of rows of level 0 behind the last one for whose texts there is room, none has a place. */
@@ -230,12 +241,19 @@ add_to_groups(GhCpuPipeline *pipeline, GhCpuStaged *staged)
 {
 	const GhGroupsSink *sink = &pipeline->plan.options.sink.groups;
 
-	gh_cpu_undo_note(pipeline, &staged->batch, staged->found);
-	/* gh_aggregate_fits has been asked, but of floats that are added in order */
-	gh_cpu_aggregate(pipeline->counted_as, sink->naggregates, &staged->batch, sink->nkeys > 0 ? staged->found : NULL,
-					 pipeline->groups.states, sink->in_order == 0);
-	gh_cpu_texts_keep(pipeline, &staged->batch, staged->found);
-	gh_cpu_grouping_fill(&pipeline->groups, &staged->batch, staged->found);
+	for (uint32_t s = 0; s < gh_sink_sets(sink); s++)
+	{
+		const GhCpuSet *set = &pipeline->sets[s];
+		const uint32_t *found = staged->found + s * GH_VECTOR_ROWS;
+
+		gh_cpu_undo_note(pipeline, &staged->batch, found);
+		/* gh_aggregate_fits has been asked, but of floats that are added in order */
+		if (set->adds)
+			gh_cpu_aggregate(set->counted_as, sink->naggregates, &staged->batch, sink->nkeys > 0 ? found : NULL,
+							 pipeline->groups.states, sink->in_order == 0);
+		gh_cpu_texts_keep(pipeline, &set->sink, &staged->batch, found);
+		gh_cpu_grouping_fill(&pipeline->groups, &staged->batch, found);
+	}
 }
 
 static void
@@ -572,6 +590,37 @@ gh_cpu_sink_results(GhCpuPipeline *pipeline, GhCursor *cursor, size_t capacity, 
 
 /* ---------------------------------------------------------- making and ending */
 
+/* Is the vector a constant that lets no row pass a filter? */
+static bool
+is_never(const GhProgram *program, uint16_t filter)
+{
+	const GhConstant *constant;
+
+	if (filter < program->ncolumns || filter >= program->ncolumns + program->nconstants)
+		return false;
+	constant = &gh_program_constants(program)[filter - program->ncolumns];
+	return constant->null != 0 || constant->low == 0;
+}
+
+static void
+init_set(GhCpuPipeline *pipeline, uint32_t s)
+{
+	GhCpuSet   *set = &pipeline->sets[s];
+	const GhGroupsSink *all = &pipeline->plan.options.sink.groups;
+
+	set->sink = *all;
+	set->sink.keys = all->keys + s * all->nkeys;
+	set->sink.aggregates = all->aggregates + s * all->naggregates;
+	for (uint32_t a = 0; a < all->naggregates; a++)
+	{
+		set->counted_as[a] = set->sink.aggregates[a];
+		if (gh_is_text_extreme(&set->sink.aggregates[a]))
+			set->counted_as[a].kind = GH_AGGREGATE_COUNT;
+		set->adds |= set->counted_as[a].filter == GH_AGGREGATE_NO_FILTER ||
+			!is_never(pipeline->plan.options.program, set->counted_as[a].filter);
+	}
+}
+
 GhStatus
 gh_cpu_sink_init(GhCpuPipeline *pipeline, GhError *error)
 {
@@ -596,8 +645,10 @@ gh_cpu_sink_init(GhCpuPipeline *pipeline, GhError *error)
 	if (options->sink.kind == GH_SINK_GROUPS)
 	{
 		pipeline->record_plan.naggregates = options->sink.groups.naggregates;
+		for (uint32_t s = 0; s < gh_sink_sets(&options->sink.groups); s++)
+			init_set(pipeline, s);
 		gh_cpu_texts_init(pipeline);
-		return gh_cpu_grouping_init(&pipeline->groups, &pipeline->memory, &options->sink.groups, error);
+		return gh_cpu_grouping_init(&pipeline->groups, &pipeline->memory, &pipeline->sets[0].sink, error);
 	}
 	if (options->sink.kind == GH_SINK_TABLE)
 	{

@@ -42,9 +42,11 @@ copy_sink(Copies *copies, GhSink *sink)
 {
 	if (sink->kind == GH_SINK_GROUPS)
 	{
-		sink->groups.keys = copy_array(copies, sink->groups.keys, sink->groups.nkeys * sizeof(GhRecordKey));
+		uint32_t	nsets = gh_sink_sets(&sink->groups);
+
+		sink->groups.keys = copy_array(copies, sink->groups.keys, nsets * sink->groups.nkeys * sizeof(GhRecordKey));
 		sink->groups.aggregates = copy_array(copies, sink->groups.aggregates,
-											 sink->groups.naggregates * sizeof(GhAggregate));
+											 nsets * sink->groups.naggregates * sizeof(GhAggregate));
 	}
 	else if (sink->kind == GH_SINK_TABLE)
 	{
@@ -109,6 +111,8 @@ check_sink_sizes(const GhSink *sink, GhError *error)
 				!has_array(sink->groups.aggregates, sink->groups.naggregates, GH_AGGREGATES_MAX))
 				return gh_error_set(error, GH_INVALID, "a pipeline makes no groups of %u keys and %u aggregates",
 									sink->groups.nkeys, sink->groups.naggregates);
+			if (sink->groups.nsets > GH_SINK_SETS_MAX)
+				return gh_error_set(error, GH_INVALID, "a pipeline makes no groups of %u sets", sink->groups.nsets);
 			return GH_OK;
 		case GH_SINK_TABLE:
 			if (sink->table.nparts == 0 || !has_array(sink->table.parts, sink->table.nparts, GH_KEY_PARTS_MAX) ||

@@ -207,7 +207,21 @@ typedef struct GhGroupsSink
 	 * begins in the record, and `high` its bytes.
 	 */
 	GhTextOrder order;
+	/*
+	 * More than 1: a row is added so many times, once for each set, to a group of each.  Of set s `keys` has nkeys from
+	 * s * nkeys on, and `aggregates` naggregates from s * naggregates on, of the same classes and kinds as those of the
+	 * first set; arguments are the same, filters may be others.  0 is 1.  GH_UNSUPPORTED by engines without (GhPipelineEngine.adds_sets), and in order.
+	 */
+	uint32_t	nsets;
 } GhGroupsSink;
+
+#define GH_SINK_SETS_MAX 8
+
+static inline uint32_t
+gh_sink_sets(const GhGroupsSink *sink)
+{
+	return sink->nsets > 1 ? sink->nsets : 1;
+}
 
 /* A value that a table's rows keep. */
 typedef struct GhKept
@@ -503,6 +517,7 @@ struct GhPipelineEngine
 	GhStatus	(*table_overlay) (GhTable *table, const GhTableOverlay *overlay, GhError *error);
 
 	bool		compares_texts;	/* groups may have the least and the greatest of texts (GhGroupsSink.order) */
+	bool		adds_sets;		/* rows may be added for several sets (GhGroupsSink.nsets) */
 };
 
 /* The first fields of every handle. */

@@ -338,16 +338,20 @@ check_keys(Check *check)
 	return GH_OK;
 }
 
-/* The least and the greatest of texts have the arguments that counts of them have. */
+/* Of a set.  The least and the greatest of texts have the arguments that counts of them have. */
 static GhStatus
-check_aggregates(Check *check)
+check_aggregates(Check *check, uint32_t set)
 {
 	const GhGroupsSink *sink = &check->options->sink.groups;
+	const GhAggregate *aggregates = sink->aggregates + set * sink->naggregates;
 	GhAggregate counted[GH_AGGREGATES_MAX];
 
 	for (uint32_t a = 0; a < sink->naggregates; a++)
 	{
-		counted[a] = sink->aggregates[a];
+		counted[a] = aggregates[a];
+		if (aggregates[a].kind != sink->aggregates[a].kind || aggregates[a].value_class != sink->aggregates[a].value_class ||
+			aggregates[a].argument != sink->aggregates[a].argument)
+			return gh_error_set(check->error, GH_INVALID, "aggregate %u of a pipeline is another one in set %u", a, set);
 		if (!gh_is_text_extreme(&counted[a]))
 			continue;
 		if (!check->engine->compares_texts)
@@ -358,10 +362,36 @@ check_aggregates(Check *check)
 	return gh_aggregates_check(counted, sink->naggregates, check->held, check->nvectors, check->error);
 }
 
+/* The keys of other sets than the first. */
+static GhStatus
+check_sets(const Check *check)
+{
+	const GhGroupsSink *sink = &check->options->sink.groups;
+
+	if (gh_sink_sets(sink) == 1)
+		return GH_OK;
+	if (!check->engine->adds_sets || sink->in_order == 1)
+		return gh_error_set(check->error, GH_UNSUPPORTED, "rows of a pipeline are added for %u sets", sink->nsets);
+	for (uint32_t k = 0; k < gh_sink_sets(sink) * sink->nkeys; k++)
+	{
+		const GhRecordKey *first = &sink->keys[k % sink->nkeys];
+
+		if (sink->keys[k].value_class != first->value_class || sink->keys[k].padded != first->padded ||
+			!is_held(check, sink->keys[k].vector, first->value_class))
+			return gh_error_set(check->error, GH_INVALID, "key %u of a pipeline is another one in set %u",
+								k % sink->nkeys, k / sink->nkeys);
+	}
+	return GH_OK;
+}
+
 static GhStatus
 check_groups(Check *check)
 {
 	const GhGroupsSink *sink = &check->options->sink.groups;
+	GhStatus	status = check_sets(check);
+
+	if (status != GH_OK)
+		return status;
 
 	if (sink->in_order > 1)
 		return gh_error_set(check->error, GH_INVALID, "a pipeline keeps rows in order: %u", sink->in_order);
@@ -375,7 +405,9 @@ check_groups(Check *check)
 			sink->aggregates[a].value_class == GH_CLASS_FLOAT4)
 			return gh_error_set(check->error, GH_UNSUPPORTED, "aggregate %u of a pipeline is a sum of float4, in no order",
 								a);
-	return check_aggregates(check);
+	for (uint32_t s = 0; status == GH_OK && s < gh_sink_sets(sink); s++)
+		status = check_aggregates(check, s);
+	return status;
 }
 
 static bool
@@ -448,10 +480,11 @@ need_sink(const GhPipelineOptions *options, uint64_t *needed)
 {
 	uint32_t	nkeys;
 	const GhRecordKey *keys = gh_pipeline_keys(options, &nkeys);
+	uint32_t	nsets = options->sink.kind == GH_SINK_GROUPS ? gh_sink_sets(&options->sink.groups) : 1;
 
-	for (uint32_t k = 0; k < nkeys; k++)
+	for (uint32_t k = 0; k < nsets * nkeys; k++)
 		need(needed, keys[k].vector);
-	for (uint32_t a = 0; options->sink.kind == GH_SINK_GROUPS && a < options->sink.groups.naggregates; a++)
+	for (uint32_t a = 0; options->sink.kind == GH_SINK_GROUPS && a < nsets * options->sink.groups.naggregates; a++)
 	{
 		const GhAggregate *aggregate = &options->sink.groups.aggregates[a];
 

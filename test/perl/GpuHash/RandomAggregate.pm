@@ -8,6 +8,7 @@
 #		in_order	whether floats are the same, too: see below
 #		changing	(an option, too) whether it reads tables that change
 #		distinct	whether it is SELECT DISTINCT
+#		several		whether its aggregates with DISTINCT may have several arguments
 #		outer		whether it was made so that its last join is a right or full one; as an option, how often it is
 #	GpuHash::RandomAggregate::scan(%options)	a query for rows of one table, likewise; its rows are text
 #		parallel	(an option) it may not depend on the order of rows
@@ -34,8 +35,8 @@ my %SAFE = (int => [qw(i2 i4 i8 whole g k4 k8)], numeric => [qw(n2 n5 n0 wide op
 # The aliases of the query that is made: of tables with @COLUMN, and of dimensions; the column of USING; and whether
 # the last of its joins is a right or full one.
 my (@wide, @dimensions, $merged, $outer, $in_order, $parameter, $any_error);
-# What aggregates with DISTINCT have as their argument, and its kind; undef: there are none.
-my ($distinct, $distinct_kind);
+# What aggregates with DISTINCT have as their argument, and its kind; undef: there are none.  Others: other arguments, in pairs with their kinds.
+my ($distinct, $distinct_kind, @others);
 # Whether the query may have grouping sets: sums of floats in them are PostgreSQL's.
 my $sets;
 
@@ -148,8 +149,21 @@ sub argument
 	return ($kind, $computed, $kind eq 'numeric' && $computed =~ m{/ \(});
 }
 
-# Chooses the argument of aggregates with DISTINCT.  None fails: these aggregates have filters.
+# Chooses the arguments of aggregates with DISTINCT.
 sub choose_distinct
+{
+	@others = ();
+	for (1 .. one_of(0, 0, 1, 1, 2))
+	{
+		choose_argument();
+		push @others, [$distinct, $distinct_kind];
+	}
+	choose_argument();
+	return;
+}
+
+# One of them.  None fails: these aggregates have filters.
+sub choose_argument
 {
 	my $before = $any_error;
 	$any_error = 0;
@@ -164,11 +178,12 @@ sub choose_distinct
 sub distinct_aggregate
 {
 	my ($filter) = @_;
+	my ($argument, $kind) = @{ one_of([$distinct, $distinct_kind], @others) };
 	my @functions = ('count', 'count');
-	push @functions, qw(sum avg variance stddev_pop) if $distinct_kind =~ /int|numeric/;
-	push @functions, qw(min max) if $distinct_kind =~ /int|ordered/;
-	push @functions, qw(bool_and bool_or) if $distinct_kind eq 'bool';
-	return (one_of(@functions) . "(DISTINCT $distinct)$filter", 0);
+	push @functions, qw(sum avg variance stddev_pop) if $kind =~ /int|numeric/;
+	push @functions, qw(min max) if $kind =~ /int|ordered|text/;
+	push @functions, qw(bool_and bool_or) if $kind eq 'bool';
+	return (one_of(@functions) . "(DISTINCT $argument)$filter", 0);
 }
 
 # An aggregate, and whether its digits depend on the order of rows.
@@ -183,7 +198,7 @@ sub aggregate
 	my $function = one_of(@functions);
 	$argument = "($argument) COLLATE \"C\"" if $kind eq 'text' && $function ne 'count' && rand() < 0.2;
 	my $filter = rand() < 0.25 ? ' FILTER (WHERE ' . any_condition() . ')' : '';
-	return distinct_aggregate($filter) if defined $distinct && rand() < 0.5;
+	return distinct_aggregate($filter) if defined $distinct && rand() < (@others ? 0.8 : 0.5);
 	return ("count(DISTINCT $argument)", 0) if rand() < 0.005 && !$in_order;
 	return ("array_agg($argument ORDER BY $argument)", 0) if rand() < 0.01 && $kind eq 'int';
 	return ("$function($argument)$filter", $kind eq 'float' && $function ne 'count');
@@ -346,10 +361,11 @@ sub query
 	}
 	else { ($sql, $exact, $floats) = select_sql($from, $where) }
 	my $text = 'SELECT ROW(' . join(', ', map { "c$_" } 0 .. $exact - 1) . ')::text, ROW(' . join(', ', map { "r$_" } 0 .. $floats - 1) . ")::text FROM ($sql) s ORDER BY 1, 2";
+	my $several = defined $distinct && grep { $_->[0] ne $distinct } @others;
 	my $selects = $sql =~ /^SELECT DISTINCT/ ? 1 : 0;
-	return { sql => $text, explain => $text, in_order => $in_order, outer => $outer, distinct => $selects } if !$parameter;
+	return { sql => $text, explain => $text, in_order => $in_order, outer => $outer, distinct => $selects, several => $several } if !$parameter;
 	(my $explain = $text) =~ s/\$1/5/g;
-	return { sql => "PREPARE q(int) AS $text; EXECUTE q(5); EXECUTE q(0); EXECUTE q(NULL); DEALLOCATE q", explain => $explain, in_order => $in_order, outer => $outer, distinct => $selects };
+	return { sql => "PREPARE q(int) AS $text; EXECUTE q(5); EXECUTE q(0); EXECUTE q(NULL); DEALLOCATE q", explain => $explain, in_order => $in_order, outer => $outer, distinct => $selects, several => $several };
 }
 
 # Steps of a cursor over a query, there and back.

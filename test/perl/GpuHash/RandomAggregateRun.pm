@@ -104,6 +104,7 @@ sub compare
 	$count->{bushy}++ if GpuHash::RandomPairs::is_bushy($answer->{plan});
 	$count->{bushy_by_device}++ if GpuHash::RandomPairs::is_bushy($answer->{shown}) && done_by_device($answer->{shown});
 	$count->{distinct}++ if $answer->{plan} =~ /Distinct Key/;
+	$count->{several_distinct}++ if $query->{several} && $answer->{plan} =~ /Distinct Key: .*, /;
 	$count->{select_distinct}++ if $query->{distinct} && $answer->{plan} =~ /GpuHashAggregate/;
 	$count->{sets}++ if $answer->{plan} =~ /Grouping Sets: /;
 	$count->{sets_by_device}++ if $answer->{shown} =~ /Grouping Sets: / && done_by_device($answer->{shown});
@@ -127,10 +128,10 @@ sub test
 	$run = GpuHash::RandomRun->new(queries => $options{queries});
 	$run->start(device => $device, devices => $options{devices});
 	my $sum = $run->all(\&compare);
-	$sum->{$_} //= 0 for qw(compared errors other_errors fewer_errors offloaded parallel joins outer_joins pairs coded bushy distinct select_distinct sets sets_by_device unnested small in_order rows shown by_device outer_by_device pairs_by_device coded_by_device bushy_by_device divided);
+	$sum->{$_} //= 0 for qw(compared errors other_errors fewer_errors offloaded parallel joins outer_joins pairs coded bushy distinct several_distinct select_distinct sets sets_by_device unnested small in_order rows shown by_device outer_by_device pairs_by_device coded_by_device bushy_by_device divided);
 	my $wrong = @{ $sum->{wrong} };
-	note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; %d offloaded, %d of them in parallel, %d of joins, %d whose last is a right or full one, %d with further conditions, %d with joins inside, %d with DISTINCT in aggregates, %d with SELECT DISTINCT, %d with grouping sets, %d with groups in place of subqueries; %d with little memory, %d with floats in order; %d errors, %d of them others, %d of them none; %d rows in all, %d changes of another session, %.0f s',
-		$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(offloaded parallel joins outer_joins pairs bushy distinct select_distinct sets unnested small in_order errors other_errors fewer_errors rows changes seconds)});
+	note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; %d offloaded, %d of them in parallel, %d of joins, %d whose last is a right or full one, %d with further conditions, %d with joins inside, %d with DISTINCT in aggregates, %d of these with several arguments, %d with SELECT DISTINCT, %d with grouping sets, %d with groups in place of subqueries; %d with little memory, %d with floats in order; %d errors, %d of them others, %d of them none; %d rows in all, %d changes of another session, %.0f s',
+		$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(offloaded parallel joins outer_joins pairs bushy distinct several_distinct select_distinct sets unnested small in_order errors other_errors fewer_errors rows changes seconds)});
 	note("$sum->{by_device} of $sum->{shown} were done by the device to their end, $sum->{outer_by_device} of right and full joins, $sum->{pairs_by_device} of joins with further conditions, $sum->{sets_by_device} with grouping sets, and $sum->{bushy_by_device} with joins inside") if $device;
 	$run->check($sum);
 	note("$sum->{divided} by several devices") if $options{devices};
@@ -143,6 +144,7 @@ sub test
 	cmp_ok($sum->{coded}, '>', 0.03 * $sum->{compared}, 'some of joins by keys that are no whole numbers');
 	cmp_ok($sum->{bushy}, '>', 0.01 * $sum->{compared}, 'some of joins whose inner sides are joins');
 	cmp_ok($sum->{distinct}, '>', 0.03 * $sum->{compared}, 'some with DISTINCT in aggregates');
+	cmp_ok($sum->{several_distinct}, '>', 0, 'some of these with several arguments') if $sum->{compared} >= 300;
 	cmp_ok($sum->{select_distinct}, '>', 0.03 * $sum->{compared}, 'some with SELECT DISTINCT');
 	cmp_ok($sum->{sets}, '>', 0.02 * $sum->{compared}, 'some with grouping sets');
 	cmp_ok($sum->{sets_by_device}, '>', 0, 'some of these by the device') if $device && $sum->{compared} >= 500;
