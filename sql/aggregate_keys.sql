@@ -114,3 +114,30 @@ SET client_min_messages = warning;
 DROP COLLATION IF EXISTS ak_folded;
 DROP TABLE ak, ak_scales;
 DROP DOMAIN ak_code;
+
+-- enums are equal where their values are; their order is PostgreSQL's
+CREATE TYPE key_color AS ENUM ('red', 'green', 'blue');
+ALTER TYPE key_color ADD VALUE 'amber' BEFORE 'green';
+CREATE DOMAIN key_shade AS key_color;
+CREATE TABLE key_enums AS SELECT i, i % 7 AS g, c, CASE WHEN i % 5 > 0 THEN d END AS d, c::key_shade AS s FROM generate_series(1, 5000) i,
+    LATERAL (SELECT (ARRAY['red', 'amber', 'green', 'blue'])[1 + i % 4]::key_color AS c, (ARRAY['amber', 'blue', 'red'])[1 + i / 3 % 3]::key_color AS d) e;
+ANALYZE key_enums;
+CREATE TEMP TABLE enum_queries (position serial, query text);
+INSERT INTO enum_queries (query) VALUES
+    ('SELECT c, count(*), count(d), count(DISTINCT d) FROM key_enums GROUP BY c'), ('SELECT s, d, sum(i) FROM key_enums WHERE c <> ''blue'' GROUP BY s, d'), ('SELECT DISTINCT d, s FROM key_enums'), ('SELECT g, count(DISTINCT c), count(DISTINCT d), count(DISTINCT s) FROM key_enums GROUP BY g'),
+    ('SELECT g, count(*) FROM key_enums WHERE d IN (''red'', ''amber'', NULL) AND c NOT IN (''green'') GROUP BY g'), ('SELECT g, count(*) FROM key_enums WHERE c = d OR d IS DISTINCT FROM ''blue'' GROUP BY g'), ('SELECT coalesce(d, c), nullif(c, d), CASE WHEN c = d THEN c END, count(*) FROM key_enums GROUP BY 1, 2, 3'), ('SELECT c, count(*) FROM key_enums GROUP BY c HAVING c <> ''red'''),
+    ('SELECT a.c, b.d, count(*) FROM key_enums a JOIN key_enums b ON a.i = b.i + 1 AND a.c <> b.d GROUP BY a.c, b.d'), ('SELECT a.d, count(*) FROM key_enums a JOIN key_enums b ON a.c = b.d AND b.i < 20 GROUP BY a.d'), ('SELECT c, d, count(*) FROM key_enums GROUP BY CUBE (c, d)'), ('SELECT c, count(*) FROM key_enums GROUP BY c HAVING c > ''amber'''),
+    ('SELECT g, count(*) FROM key_enums WHERE c >= ''amber'' GROUP BY g'),
+    -- PostgreSQL's own
+    ('SELECT g, min(c), max(d) FROM key_enums GROUP BY g'), ('SELECT greatest(c, d), least(c, d), count(*) FROM key_enums GROUP BY 1, 2'), ('SELECT c::text, count(*) FROM key_enums GROUP BY 1');
+SELECT q.query, c.offloaded, c.result, c.same FROM enum_queries q, LATERAL compare_aggregate(q.query) c ORDER BY q.position;
+SELECT q.query, c.same FROM enum_queries q, LATERAL compare_aggregate(q.query, workers => 2) c WHERE c.same <> 'same' ORDER BY q.position;
+SELECT * FROM compare_aggregate('SELECT c, d, count(*) FROM key_enums GROUP BY c, d ORDER BY d DESC, c LIMIT 5', in_order => true);
+SET gpuhash.force_offload = on;
+EXPLAIN (COSTS OFF) SELECT i FROM key_enums WHERE c = 'amber';
+SELECT i, c, d FROM key_enums WHERE c = 'amber' ORDER BY d DESC NULLS LAST, i LIMIT 4;
+SELECT i, c FROM key_enums ORDER BY c DESC, i LIMIT 3;
+RESET gpuhash.force_offload;
+DROP TABLE key_enums;
+DROP DOMAIN key_shade;
+DROP TYPE key_color;

@@ -143,6 +143,8 @@ add_min_max(GhTranslation *translation, GhProgramOp op, bool padded, GhOperand *
 static bool
 order_is_known(GhTranslation *translation, const GhOperand *value, const MinMaxExpr *expr)
 {
+	if (gh_is_enum(expr->minmaxtype))
+		return gh_translation_fails(translation, "enums are compared for equality alone");
 	return value->value_class != GH_CLASS_TEXT || !type_is_collatable(expr->minmaxtype) ||
 		gh_collation_allows(translation, GH_CALL_TEXT_ORDER, expr->inputcollid);
 }

@@ -91,6 +91,9 @@ static const GhFunction functions[] = {
 	/* what is kept in an integer */
 	COMPARISONS(BOOL, SAME, BOOL),
 	COMPARISONS(OID, SAME, INT),
+	/* their order is PostgreSQL's */
+	FUNCTION(F_ENUM_EQ, SAME, EQ, INT, 0, BOOL),
+	FUNCTION(F_ENUM_NE, SAME, NE, INT, 0, BOOL),
 	COMPARISONS(DATE_, SAME, INT),
 	COMPARISONS(TIME_, SAME, INT),
 	COMPARISONS(TIMESTAMP_, SAME, INT),

@@ -62,6 +62,15 @@ static const GhTypeLoad type_loads[] = {
 
 StaticAssertDecl(NAMEDATALEN <= GH_FIXED_LENGTH_MAX, "a name is longer than the engines read");
 
+/* An enum is an oid, whose order is not that of its values: two of them are compared for equality alone. */
+static const GhTypeLoad enum_load = {ANYENUMOID, GH_LOAD_OID, GH_CLASS_INT};
+
+bool
+gh_is_enum(Oid type)
+{
+	return type_is_enum(getBaseType(type));
+}
+
 static const GhTypeLoad *
 find_listed(Oid type)
 {
@@ -77,7 +86,9 @@ find_type(Oid type)
 	const GhTypeLoad *found = find_listed(type);
 
 	/* of a domain, values are those of its base type */
-	return found != NULL ? found : find_listed(getBaseType(type));
+	if (found == NULL)
+		found = find_listed(getBaseType(type));
+	return found == NULL && gh_is_enum(type) ? &enum_load : found;
 }
 
 /* What vectors hold of a type; 0: nothing. */
@@ -204,7 +215,8 @@ value_parts(GhTranslation *translation, Oid type, Datum value, GhOperand *result
 			*low = gh_keep_bytes(translation, DatumGetPointer(value), *high, 1);
 			return true;
 		default:
-			return false;
+			*low = DatumGetObjectId(value);
+			return gh_is_enum(type);
 	}
 }
 

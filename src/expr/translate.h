@@ -190,6 +190,7 @@ extern bool gh_translate_key_code(GhTranslation *translation, const List *clause
 /* An expression over the rows that a program is about, with constants for what has no columns. */
 typedef Expr *(*GhOverRows) (Expr *expr, void *arg);
 
+extern bool gh_is_enum(Oid type);
 extern GhClass gh_class_of_type(Oid type);
 extern bool gh_is_open_numeric(Oid type, int32 typmod);
 extern GhTranslation *gh_translate_begin(TupleDesc desc, Index varno);

@@ -78,6 +78,9 @@ bool
 gh_value_type_init(GhValueType *type, Oid sql_type, GhClass value_class, int scale)
 {
 	type->type = getBaseType(sql_type);
+	/* an enum's value is an oid */
+	if (type_is_enum(type->type))
+		type->type = OIDOID;
 	type->value_class = value_class;
 	type->scale = value_class == GH_CLASS_INT128 ? scale : 0;
 	if (!class_holds(type->type, &type->value_class) ||

@@ -66,14 +66,18 @@ key_bits(const GhColumn *column)
 	}
 }
 
-/* Whether an index's column is one of the table's, of a type whose values the engines hold as they are. */
+/*
+ * Whether an index's column is one of the table's, of a type whose values the engines hold as they are, in the order of the
+ * index: enums have another one.
+ */
 static bool
 may_have(Relation index, int source)
 {
 	Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(index), source);
 
 	return index->rd_index->indkey.values[source] > 0 && attribute->attlen != -2 &&
-		gh_class_of_type(attribute->atttypid) != 0 && !gh_is_open_numeric(attribute->atttypid, attribute->atttypmod);
+		gh_class_of_type(attribute->atttypid) != 0 && !gh_is_enum(attribute->atttypid) &&
+		!gh_is_open_numeric(attribute->atttypid, attribute->atttypmod);
 }
 
 /* The program that has a vector for the key and one for each column; false: there is none. */

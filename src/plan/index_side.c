@@ -50,7 +50,8 @@ bool
 gh_index_has_value(const IndexOptInfo *index, const Var *var)
 {
 	return IsA(var, Var) && var->varattno > 0 && has_column(index, var->varattno) &&
-		gh_class_of_type(var->vartype) != 0 && !gh_is_open_numeric(var->vartype, var->vartypmod);
+		gh_class_of_type(var->vartype) != 0 && !gh_is_enum(var->vartype) &&
+		!gh_is_open_numeric(var->vartype, var->vartypmod);
 }
 
 bool

@@ -359,13 +359,13 @@ keys_repeat(PlannerInfo *root, CustomPath *path, const JoinClauses *clauses)
 	return (info.flags & SELFLAG_USED_DEFAULT) == 0 && values < 0.99 * rows;
 }
 
-/* Whether the key is a column of which the engines read values: of an enum they do not. */
+/* Whether the key is a column of which the engines read values, but for enums. */
 bool
 gh_is_key_column(Node *expr)
 {
 	while (IsA(expr, RelabelType))
 		expr = (Node *) ((RelabelType *) expr)->arg;
-	return IsA(expr, Var) && gh_class_of_type(((Var *) expr)->vartype) != 0;
+	return IsA(expr, Var) && gh_class_of_type(((Var *) expr)->vartype) != 0 && !gh_is_enum(((Var *) expr)->vartype);
 }
 
 /* Whether it is a right or full join: inner rows without a match come out, too. */

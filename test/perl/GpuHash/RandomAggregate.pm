@@ -28,7 +28,7 @@ use GpuHash::RandomTables qw(@COLUMN @FACTS @CHANGING $ALL);
 
 my @SUPPORTED = grep { $_->[1] ne '' } @COLUMN;
 my %SAFE = (int => [qw(i2 i4 i8 whole g k4 k8)], numeric => [qw(n2 n5 n0 wide open_n)], float => [qw(tame4 tame8)], bool => [qw(yes may)],
-	ordered => [qw(d ts tm o tz)], text => [qw(x v c)], bytes => [qw(u nm b mac)]);
+	ordered => [qw(d ts tm o tz)], text => [qw(x v c)], bytes => [qw(u nm b mac)], label => ['e']);
 
 # ------------------------------------------------------------------ sources
 
@@ -117,7 +117,7 @@ sub bytes_condition
 sub safe_condition
 {
 	my @one = (column('int') . one_of(' > 3', ' <= 1000', ' IN (1, 2, 3, 50)', ' IS NULL', ' IS NOT NULL', ' <> 7'), column('numeric') . one_of(' > 0.5', ' < 20', " = 'NaN'"),
-		column('bool') . one_of('', ' IS NOT TRUE', ' IS NULL'), column('text') . one_of(" <> 't1'", " < 't3'", " LIKE '%1'"), column('float') . one_of(' < 500', ' >= 3.5'), bytes_condition(), 'coalesce(' . column('int') . ', 1) % 3 <> 1');
+		column('bool') . one_of('', ' IS NOT TRUE', ' IS NULL'), column('text') . one_of(" <> 't1'", " < 't3'", " LIKE '%1'"), column('float') . one_of(' < 500', ' >= 3.5'), column('label') . one_of(" = 'e1'", " <> 'e3'", " IN ('e4', 'e0')", " NOT IN ('e2', NULL)", " IS NULL", " IS DISTINCT FROM 'e2'", " > 'e1'"), bytes_condition(), 'coalesce(' . column('int') . ', 1) % 3 <> 1');
 	my $condition = '(' . one_of(@one) . ')';
 	$condition = "($condition " . one_of('AND', 'OR') . ' (' . one_of(@one) . '))' if rand() < 0.3;
 	return $condition;
@@ -132,12 +132,12 @@ sub blanks_vary { my ($expression) = @_; return $expression =~ /\b(?:greatest|le
 # An argument: its kind, the expression, and whether equal values may look different.
 sub argument
 {
-	my $kind = one_of(qw(int int int numeric numeric numeric float float bool ordered text bytes));
+	my $kind = one_of(qw(int int int numeric numeric numeric float float bool ordered text bytes label));
 	my ($a, $b) = (column($kind), column($kind));
 	$a = 'a.' . one_of(qw(f4 f8)) if $in_order && $kind eq 'float' && rand() < 0.7;
 	if ($any_error && rand() < 0.7 && ($in_order || $kind ne 'float'))
 	{
-		my %type = (int => [qw(i2 i4 i8)], numeric => ['numeric'], float => [qw(f4 f8)], bool => ['bool'], ordered => [qw(date timestamp time oid)], text => [qw(text char)], bytes => [qw(uuid name bytea mac)]);
+		my %type = (int => [qw(i2 i4 i8)], numeric => ['numeric'], float => [qw(f4 f8)], bool => ['bool'], ordered => [qw(date timestamp time oid)], text => [qw(text char)], bytes => [qw(uuid name bytea mac)], label => ['bool']);
 		my $expression = expression(one_of(@{ $type{$kind} }), one_of(1, 1, 2, 3));
 		return ($kind, $expression, $kind eq 'numeric' || $kind eq 'text' && blanks_vary($expression));
 	}
@@ -192,7 +192,7 @@ sub aggregate
 	return ('count(*)', 0) if rand() < 0.1;
 	my ($kind, $argument, $looks) = argument();
 	my @functions = ('count');
-	push @functions, qw(min max) if $kind !~ /bool|bytes/ && ($in_order || !$looks);
+	push @functions, qw(min max) if $kind !~ /bool|bytes|label/ && ($in_order || !$looks);
 	push @functions, qw(sum sum sum avg avg stddev variance var_pop stddev_samp) if $kind =~ /int|numeric|float/;
 	push @functions, qw(bool_and bool_or every) if $kind eq 'bool';
 	my $function = one_of(@functions);
@@ -206,7 +206,7 @@ sub aggregate
 
 sub key
 {
-	my $kind = one_of(qw(int int int numeric bool ordered text text bytes float));
+	my $kind = one_of(qw(int int int numeric bool ordered text text bytes float label));
 	my $a = column($kind);
 	$a = 'a.' . one_of(qw(f4 f8)) if $in_order && $kind eq 'float' && rand() < 0.7;
 	return $a if rand() < 0.65;
