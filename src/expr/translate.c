@@ -15,9 +15,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
-#include "utils/inet.h"
 #include "utils/lsyscache.h"
-#include "utils/uuid.h"
 
 #include "compat.h"
 #include "engine/program/program_text.h"
@@ -26,94 +24,13 @@
 
 static bool translate_expr(GhTranslation *translation, Expr *expr, GhOperand *result);
 
-/* --------------------------------------------------------------- types */
-
-typedef struct GhTypeLoad
-{
-	Oid			type;
-	GhLoad		load;
-	GhClass		value_class;
-	uint16		length;			/* GH_LOAD_FIXED: bytes */
-} GhTypeLoad;
-
-static const GhTypeLoad type_loads[] = {
-	{BOOLOID, GH_LOAD_BOOL, GH_CLASS_BOOL},
-	{INT2OID, GH_LOAD_INT2, GH_CLASS_INT},
-	{INT4OID, GH_LOAD_INT4, GH_CLASS_INT},
-	{INT8OID, GH_LOAD_INT8, GH_CLASS_INT},
-	{OIDOID, GH_LOAD_OID, GH_CLASS_INT},
-	{DATEOID, GH_LOAD_INT4, GH_CLASS_INT},
-	{TIMEOID, GH_LOAD_INT8, GH_CLASS_INT},
-	{TIMESTAMPOID, GH_LOAD_INT8, GH_CLASS_INT},
-	{TIMESTAMPTZOID, GH_LOAD_INT8, GH_CLASS_INT},
-	{FLOAT4OID, GH_LOAD_FLOAT4, GH_CLASS_FLOAT4},
-	{FLOAT8OID, GH_LOAD_FLOAT8, GH_CLASS_FLOAT8},
-	{NUMERICOID, GH_LOAD_NUMERIC, GH_CLASS_INT128},
-	{TEXTOID, GH_LOAD_TEXT, GH_CLASS_TEXT},
-	{VARCHAROID, GH_LOAD_TEXT, GH_CLASS_TEXT},
-	{BPCHAROID, GH_LOAD_TEXT, GH_CLASS_TEXT},
-	{BYTEAOID, GH_LOAD_TEXT, GH_CLASS_TEXT},
-	/* a name is padded with zeros, so that all of its bytes compare as it does */
-	{NAMEOID, GH_LOAD_FIXED, GH_CLASS_TEXT, NAMEDATALEN},
-	{UUIDOID, GH_LOAD_FIXED, GH_CLASS_TEXT, UUID_LEN},
-	{MACADDROID, GH_LOAD_FIXED, GH_CLASS_TEXT, sizeof(macaddr)},
-	{MACADDR8OID, GH_LOAD_FIXED, GH_CLASS_TEXT, sizeof(macaddr8)},
-};
-
-StaticAssertDecl(NAMEDATALEN <= GH_FIXED_LENGTH_MAX, "a name is longer than the engines read");
-
-/* An enum is an oid, whose order is not that of its values: two of them are compared for equality alone. */
-static const GhTypeLoad enum_load = {ANYENUMOID, GH_LOAD_OID, GH_CLASS_INT};
-
-bool
-gh_is_enum(Oid type)
-{
-	return type_is_enum(getBaseType(type));
-}
-
-static const GhTypeLoad *
-find_listed(Oid type)
-{
-	for (Size i = 0; i < lengthof(type_loads); i++)
-		if (type_loads[i].type == type)
-			return &type_loads[i];
-	return NULL;
-}
-
-static const GhTypeLoad *
-find_type(Oid type)
-{
-	const GhTypeLoad *found = find_listed(type);
-
-	/* of a domain, values are those of its base type */
-	if (found == NULL)
-		found = find_listed(getBaseType(type));
-	return found == NULL && gh_is_enum(type) ? &enum_load : found;
-}
-
-/* What vectors hold of a type; 0: nothing. */
-GhClass
-gh_class_of_type(Oid type)
-{
-	const GhTypeLoad *found = find_type(type);
-
-	return found == NULL ? (GhClass) 0 : found->value_class;
-}
-
-/* Whether it is a numeric whose type has no scale: its columns are bytes until they are read as numbers. */
-bool
-gh_is_open_numeric(Oid type, int32 typmod)
-{
-	return gh_class_of_type(type) == GH_CLASS_INT128 && gh_scale_of_typmod(typmod) < 0;
-}
-
 /* ----------------------------------------------------- columns, constants */
 
 /* The column as it is read: the bytes of a numeric without a scale. */
 static bool
 translate_column(GhTranslation *translation, Var *var, GhOperand *result)
 {
-	const GhTypeLoad *type = find_type(var->vartype);
+	const GhTypeLoad *type = gh_find_type(var->vartype);
 	GhColumn	column = {0};
 
 	if (var->varno != translation->varno || var->varattno <= 0 || var->varlevelsup > 0)
@@ -211,7 +128,7 @@ value_parts(GhTranslation *translation, Oid type, Datum value, GhOperand *result
 		case UUIDOID:
 		case MACADDROID:
 		case MACADDR8OID:
-			*high = find_type(type)->length;
+			*high = gh_find_type(type)->length;
 			*low = gh_keep_bytes(translation, DatumGetPointer(value), *high, 1);
 			return true;
 		default:
@@ -223,7 +140,7 @@ value_parts(GhTranslation *translation, Oid type, Datum value, GhOperand *result
 static bool
 translate_const(GhTranslation *translation, Const *constant, GhOperand *result)
 {
-	const GhTypeLoad *type = find_type(constant->consttype);
+	const GhTypeLoad *type = gh_find_type(constant->consttype);
 	uint64		low = 0;
 	uint64		high = 0;
 
@@ -582,8 +499,8 @@ translate_in(GhTranslation *translation, ScalarArrayOpExpr *expr, GhOperand *res
 static bool
 translate_relabel(GhTranslation *translation, RelabelType *expr, GhOperand *result)
 {
-	const GhTypeLoad *from = find_type(exprType((Node *) expr->arg));
-	const GhTypeLoad *to = find_type(expr->resulttype);
+	const GhTypeLoad *from = gh_find_type(exprType((Node *) expr->arg));
+	const GhTypeLoad *to = gh_find_type(expr->resulttype);
 
 	if (from == NULL || to == NULL || from->load != to->load || from->length != to->length)
 		return gh_translation_fails(translation, "a conversion is not supported");

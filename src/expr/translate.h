@@ -185,14 +185,26 @@ extern bool gh_clause_has_code(const OpExpr *clause);
 extern bool gh_translate_key_code(GhTranslation *translation, const List *clauses, const GhOperand *keys,
 								  GhOperand *code);
 
+/* ---- types.c: how columns of PostgreSQL's types are read ---- */
+
+typedef struct GhTypeLoad
+{
+	Oid			type;
+	GhLoad		load;
+	GhClass		value_class;
+	uint16		length;			/* GH_LOAD_FIXED: bytes */
+} GhTypeLoad;
+
+extern const GhTypeLoad *gh_find_type(Oid type);
+extern bool gh_is_enum(Oid type);
+extern GhClass gh_class_of_type(Oid type);
+extern bool gh_is_open_numeric(Oid type, int32 typmod);
+
 /* ---- translate.c ---- */
 
 /* An expression over the rows that a program is about, with constants for what has no columns. */
 typedef Expr *(*GhOverRows) (Expr *expr, void *arg);
 
-extern bool gh_is_enum(Oid type);
-extern GhClass gh_class_of_type(Oid type);
-extern bool gh_is_open_numeric(Oid type, int32 typmod);
 extern GhTranslation *gh_translate_begin(TupleDesc desc, Index varno);
 extern bool gh_translate_value(GhTranslation *translation, Expr *expr, GhOperand *result);
 extern bool gh_is_computed(const Expr *expr);
