@@ -105,6 +105,24 @@ INSERT INTO un_p SELECT i, i % 4, 't' || i % 3 FROM generate_series(1, 30) i;
 ANALYZE un_p;
 SELECT * FROM un_check('SELECT a, b, p.t, count(o.id), (SELECT count(*) FROM un_i i WHERE i.y = p.b AND i.t = p.t) FROM un_p p LEFT JOIN un_o o ON o.k = p.a GROUP BY a ORDER BY p.b, a LIMIT 9');
 
+-- CASE within, around and beside them
+SELECT * FROM un_check('SELECT k, sum(x) FROM un_o o GROUP BY k HAVING sum(x) > (SELECT sum(CASE WHEN x > 3 THEN x ELSE 0 END) FROM un_j j JOIN un_i i USING (k)) / 100');
+SELECT * FROM un_check('SELECT k, CASE WHEN k > 3 THEN (SELECT CASE WHEN count(*) > 3 THEN 1 ELSE 0 END FROM un_i i WHERE i.k = o.k) WHEN sum(x) > 5 THEN 7 END FROM un_o o GROUP BY k');
+SELECT * FROM un_check('SELECT k, sum(x) FROM un_o o GROUP BY k HAVING EXISTS (SELECT FROM un_i i WHERE i.k = o.k AND CASE WHEN i.x > 3 THEN true ELSE false END)');
+-- nothing is computed of groups that nobody asks for, whatever is around them, nor before what comes first
+CREATE TABLE un_zero AS SELECT i AS id, i % 50 AS k, CASE WHEN i % 50 = 45 THEN 0 ELSE 1 + i % 9 END AS x, CASE WHEN i % 50 = 45 THEN '99999999999' ELSE 'a' || i % 50 END AS t FROM generate_series(1, 500) i WHERE i % 50 NOT IN (7, 9);
+CREATE TABLE un_asks AS SELECT i AS id, i % 40 AS k FROM generate_series(1, 200) i;
+ANALYZE un_zero, un_asks;
+SELECT * FROM un_check('SELECT count(*), sum(l.m) FROM un_asks o, LATERAL (SELECT max(i.x) AS m FROM un_zero i WHERE i.k = o.k) l WHERE 50 / l.m >= 0');
+SELECT * FROM un_check('SELECT count(*) FROM un_asks o CROSS JOIN LATERAL (SELECT max(x) AS m, min(t) AS t FROM un_zero i WHERE i.k = o.k) l WHERE substr(l.t, 2)::int > 3');
+SELECT * FROM un_check('SELECT count(*) FROM (SELECT o.id, l.m FROM un_asks o, LATERAL (SELECT max(x) AS m FROM un_zero i WHERE i.k = o.k) l) s WHERE 50 / s.m >= 0');
+SELECT * FROM un_check('SELECT count(*) FROM (SELECT o.k, (SELECT max(x) FROM un_zero i WHERE i.k = o.k) AS m FROM un_asks o GROUP BY k) s WHERE 50 / s.m >= 0');
+SELECT * FROM un_check('SELECT count(*) FROM (SELECT 50 / (SELECT max(x) FROM un_zero i WHERE i.k = o.k) AS d FROM un_asks o GROUP BY o.k) s WHERE d > 3');
+SELECT * FROM un_check('SELECT count(*) FROM (SELECT o.k, (SELECT max(x) FROM un_zero i WHERE i.k = o.k) AS m FROM un_asks o GROUP BY k) s JOIN (VALUES (5), (6)) v(a) ON v.a = 50 / s.m');
+SELECT * FROM un_check('SELECT count(*) FROM (SELECT o.id, (SELECT max(x) FROM un_zero i WHERE i.k = o.k) AS m FROM un_asks o) s WHERE 50 / s.m >= 0');
+SELECT * FROM un_check('SELECT o.k FROM un_asks o GROUP BY o.k HAVING (SELECT count(*) FROM un_zero i WHERE i.k = o.k) > 0 AND 10 / (SELECT count(*) FROM un_zero i WHERE i.k = o.k) >= 0');
+SELECT * FROM un_check('SELECT o.id FROM un_asks o WHERE (SELECT count(*) FROM un_zero i WHERE i.k = o.k) > 0 AND 10 / (SELECT count(*) FROM un_zero i WHERE i.k = o.k) >= 0');
+
 -- in FROM
 SELECT * FROM un_check('SELECT o.id, l.s, l.c FROM un_o o, LATERAL (SELECT sum(n) AS s, count(*) AS c FROM un_i i WHERE i.k = o.k) l');
 SELECT * FROM un_check('SELECT o.id, l.c + 1 FROM un_o o LEFT JOIN LATERAL (SELECT count(*) AS c, max(t) AS m FROM un_i i WHERE i.k = o.k AND i.y > 2) l ON true WHERE l.m IS NOT NULL OR o.x < 5 ORDER BY l.m, o.id LIMIT 20');

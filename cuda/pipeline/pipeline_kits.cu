@@ -15,7 +15,7 @@
 #include "cuda/pipeline/pipeline.cuh"
 
 #define KITS_KEPT 256
-#define KEPT_BYTES_MAX ((uint64_t) 8 << 30) /* of device memory */
+#define KEPT_BYTES_MAX ((uint64_t) 2 << 30) /* of device memory */
 #define KEPT_INPUT_MAX ((size_t) 16 << 20)	/* of page-locked memory, each */
 
 struct kept_kit

@@ -335,7 +335,8 @@ translate_nullif(GhTranslation *translation, NullIfExpr *expr, GhOperand *result
 
 /* ------------------------------------------------------------ IN lists */
 
-/* The most values of a list of which each value is compared by an instruction. */
+/* The most values of a list of text, and of a list of which each value is compared by an instruction. */
+#define GH_TEXT_LIST_MAX 128
 #define GH_EACH_VALUE_MAX 16
 
 /* How many values the array has, of whatever dimensions; and these. */
@@ -469,6 +470,9 @@ translate_member(GhTranslation *translation, const GhFunction *function, ScalarA
 	if (function->call == GH_CALL_TEXT && !gh_collation_allows(translation, GH_CALL_TEXT, expr->inputcollid))
 		return false;
 	value_class = function->op_class == GH_CLASS_INT ? GH_CLASS_INT : GH_CLASS_TEXT;
+	/* of more texts one is found sooner in PostgreSQL's hash table */
+	if (value_class == GH_CLASS_TEXT && ArrayGetNItems(ARR_NDIM(values), ARR_DIMS(values)) > GH_TEXT_LIST_MAX)
+		return gh_translation_fails(translation, "a list of text is too long");
 	if (!translate_expr(translation, linitial(expr->args), &args[0]) || !add_list(translation, values, value_class))
 		return false;
 	result->value_class = GH_CLASS_BOOL;

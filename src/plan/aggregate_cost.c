@@ -343,6 +343,9 @@ having_has_program(const GhAggregateInputs *inputs)
  */
 #define GH_SECOND_SPILL 2.0
 
+/* cpu_tuple_cost: one of the values of several arguments with DISTINCT, whose groups have room for all of these, and go to files. */
+#define GH_SEVERAL_VALUES_COST 6.0
+
 /* Whether all of its aggregates can be made of groups on a device: of those that can be merged, all but variances. */
 static bool
 has_no_variances(const GhGrouping *grouping)
@@ -373,6 +376,9 @@ second_level_cost(const GhAggregateInputs *inputs, bool is_on_device)
 		return 0.0;
 	if (is_on_device)
 		return kept_groups_cost(inputs, inputs->returned);
+	if (list_length(grouping->distinct_arguments) > 1)
+		return added * (GH_SEVERAL_VALUES_COST * cpu_tuple_cost + group_cost(grouping)) + texts_cost(inputs, added) +
+			spill_cost(inputs, added, inputs->returned);
 	return added * (cpu_tuple_cost + group_cost(grouping)) + texts_cost(inputs, added) +
 		(grouping->sets != NIL ? GH_SECOND_SPILL : 1.0) * spill_cost(inputs, added, inputs->returned);
 }

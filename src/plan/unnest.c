@@ -11,7 +11,7 @@
  *		... FROM o LEFT JOIN (SELECT i.k, agg(i.y) AS a FROM i GROUP BY i.k) g ON g.k = o.k WHERE o.x < f(g.a)
  *
  * where agg is NULL without rows; count is 0 then.  PostgreSQL turns the outer join into an inner one where
- * the condition is strict.  Where conditions of the outer query tell which rows of a table may ask, the
+ * the condition is strict; elsewhere than in a condition that may be computed for all groups agg is in a CASE, so that it does not.  Where conditions of the outer query tell which rows of a table may ask, the
  * groups are made for their keys alone,
  *
  *		... FROM i WHERE EXISTS (SELECT 1 FROM o WHERE o.k = i.k AND o.y = 1) GROUP BY i.k
@@ -253,7 +253,8 @@ unnest_mutator(Node *node, Unnesting *unnesting)
 	{
 		GhUnnestedGroups *groups = palloc(sizeof(GhUnnestedGroups));
 
-		result = gh_unnest_scalar(unnesting->query, unnesting->level, unnesting->conditions, (SubLink *) node, groups);
+		result = gh_unnest_scalar(unnesting->query, unnesting->level, unnesting->conditions, (SubLink *) node,
+								  unnesting->condition != NULL, groups);
 		if (result != NULL)
 			unnesting->groups = lappend(unnesting->groups, groups);
 		done = GH_UNNESTED_GROUPS;

@@ -44,7 +44,8 @@ typedef struct GhUnnestedGroups
 
 extern Expr *gh_unnest_count_or_zero(Expr *count);
 extern RangeTblEntry *gh_unnest_subquery(Query *query, const char *name, const List *targets);
-extern Node *gh_unnest_scalar(Query *query, const GhLevel *level, List *conditions, const SubLink *link, GhUnnestedGroups *made);
+extern Node *gh_unnest_scalar(Query *query, const GhLevel *level, List *conditions, const SubLink *link, bool safe,
+							  GhUnnestedGroups *made);
 extern bool gh_has_lateral_groups(const Query *query);
 extern bool gh_unnest_laterals(Query *query, const GhLevel *level, List *conditions);
 

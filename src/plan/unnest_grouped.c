@@ -116,7 +116,8 @@ take_columns(Node *node, Grouped *grouped)
 		return node;
 	}
 	all = is_of_query(grouped, node);
-	own = IsA(node, List) || IsA(node, TargetEntry) ? NULL : of_query(grouped, node);
+	/* parts of expressions, which are none by themselves */
+	own = IsA(node, List) || IsA(node, TargetEntry) || IsA(node, CaseWhen) ? NULL : of_query(grouped, node);
 	if (own != NULL && (all || is_key(grouped, own)))
 		return column_for(grouped, own);
 	grouped->fails |= all || IsA(node, GroupingFunc);

@@ -27,6 +27,7 @@ typedef struct Groups
 	Query	   *query;			/* the outer one, */
 	const GhLevel *level;
 	Query	   *sub;			/* and this */
+	bool		may_reduce;		/* what its result is in may be computed for all groups, so that the join may become an inner one */
 	Index		varno;			/* of the groups among the outer one's tables, */
 	Index		joinno;			/* and of the join */
 	List	   *targets;		/* keys and aggregates */
@@ -85,6 +86,32 @@ gh_unnest_count_or_zero(Expr *count)
 	return (Expr *) result;
 }
 
+/* A column of the groups that is NULL without one, so that no condition on it takes the outer join for an inner one. */
+static Node *
+column_of_match(const Groups *groups, Var *column)
+{
+	const TargetEntry *key = linitial_node(TargetEntry, groups->targets);
+	Var		   *var = makeVar(groups->varno, key->resno, exprType((Node *) key->expr), exprTypmod((Node *) key->expr),
+							  exprCollation((Node *) key->expr), 0);
+	CaseExpr   *result = makeNode(CaseExpr);
+	CaseWhen   *when = makeNode(CaseWhen);
+	NullTest   *matches = makeNode(NullTest);
+
+	gh_add_nulling_join(var, groups->joinno);
+	matches->arg = (Expr *) var;
+	matches->nulltesttype = IS_NOT_NULL;
+	matches->location = -1;
+	when->expr = (Expr *) matches;
+	when->result = (Expr *) column;
+	when->location = -1;
+	result->casetype = column->vartype;
+	result->casecollid = column->varcollid;
+	result->args = list_make1(when);
+	result->defresult = (Expr *) makeNullConst(column->vartype, column->vartypmod, column->varcollid);
+	result->location = -1;
+	return (Node *) result;
+}
+
 /* Aggregates become columns of the groups. */
 static Node *
 replace_aggregates(Node *node, Groups *groups)
@@ -96,9 +123,9 @@ replace_aggregates(Node *node, Groups *groups)
 		Var		   *var = add_target(groups, (Expr *) node, "agg", 0);
 
 		gh_add_nulling_join(var, groups->joinno);
-		if (!gh_unnest_is_count((Aggref *) node))
-			return (Node *) var;
-		return (Node *) gh_unnest_count_or_zero((Expr *) var);
+		if (gh_unnest_is_count((Aggref *) node))
+			return (Node *) gh_unnest_count_or_zero((Expr *) var);
+		return groups->may_reduce ? (Node *) var : column_of_match(groups, var);
 	}
 	return expression_tree_mutator(node, replace_aggregates, groups);
 }
@@ -231,11 +258,14 @@ make_groups(Groups *groups, List *conditions, List **results)
 	return !gh_reads_outer_columns((Node *) sub);
 }
 
-/* What takes the place of a scalar subquery, in a query with such conditions; NULL: it stays. */
+/*
+ * What takes the place of a scalar subquery, in a query with such conditions; NULL: it stays.  safe: what it is in may be computed for
+ * all groups.  Else it may be that an expression around it, or a condition of a query around this one, fails for groups that nobody asks for.
+ */
 Node *
-gh_unnest_scalar(Query *query, const GhLevel *level, List *conditions, const SubLink *link, GhUnnestedGroups *made)
+gh_unnest_scalar(Query *query, const GhLevel *level, List *conditions, const SubLink *link, bool safe, GhUnnestedGroups *made)
 {
-	Groups		groups = {.query = query,.level = level,.sub = copyObject((Query *) link->subselect)};
+	Groups		groups = {.query = query,.level = level,.sub = copyObject((Query *) link->subselect),.may_reduce = safe};
 	List	   *results = NIL;
 
 	if (link->subLinkType != EXPR_SUBLINK || list_length(groups.sub->targetList) != 1 ||

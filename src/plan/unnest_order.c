@@ -5,13 +5,14 @@
  * A condition with a subquery over the columns of one table is checked when that is scanned, before any join.  As a join with
  * groups, it may come after others.  Then their conditions are computed for rows that it would have removed: they must not
  * be able to fail, nor be volatile.  Conditions of one table are computed at its scan either way, and there before the
- * subquery, which costs more.
+ * subquery, which costs more; but for such with subqueries themselves.
  */
 #include "postgres.h"
 
 #include "nodes/bitmapset.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "rewrite/rewriteManip.h"
 
 #include "plan/unnest.h"
 
@@ -114,7 +115,7 @@ gh_unnest_may_reorder(const GhLevel *level, List *conditions)
 	{
 		Node	   *condition = lfirst(lc);
 
-		if (bms_membership(gh_unnest_tables(condition, 0)) == BMS_MULTIPLE ? !may_move(level, condition) :
+		if (bms_membership(gh_unnest_tables(condition, 0)) == BMS_MULTIPLE || checkExprHasSubLink(condition) ? !may_move(level, condition) :
 			contain_volatile_functions(condition))
 			return false;
 	}
