@@ -234,7 +234,14 @@ for my $name (sort keys %MEANWHILE)
 }
 # A query has asked the map, and then rows change.  The plan is there before, for the planner asks, too.
 sub plan_ahead { my ($in, $name) = @_; return well($in, "DEALLOCATE ALL; SET plan_cache_mode = force_generic_plan; PREPARE q AS $QUERY{$name}; EXECUTE q") }
-sub begin { my ($in, $name) = @_; well($in, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1'); return well($in, "SET LOCAL gpuhash.enabled = off; $QUERY{$name}; SET LOCAL gpuhash.enabled = on") }
+# the answer without the copy; plans that were kept stay, as they would not if gpuhash were switched off
+sub begin
+{
+	my ($in, $name) = @_;
+	my @nodes = map { "gpuhash.enable_$_" } qw(join aggregate rows scan index);
+	well($in, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+	return well($in, join('', map { "SET LOCAL $_ = off; " } @nodes) . "$QUERY{$name}; " . join('; ', map { "SET LOCAL $_ = on" } @nodes));
+}
 sub hits { return well($control, "SELECT hits FROM gpuhash_resident WHERE relation = 's_k'::regclass") }
 for my $name (@names)
 {
