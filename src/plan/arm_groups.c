@@ -162,7 +162,8 @@ others_are_tables(const Grouping *grouping)
 		const RangeTblEntry *table = lfirst_node(RangeTblEntry, lc);
 		Index		number = (Index) foreach_current_index(lc) + 1;
 
-		if (number != grouping->varno && number != grouping->names && table->rtekind != RTE_JOIN &&
+		/* an entry of RTE_RESULT is nothing's any more (unnest_grouped.c, unnest_groups.c) */
+		if (number != grouping->varno && number != grouping->names && table->rtekind != RTE_JOIN && table->rtekind != RTE_RESULT &&
 			(table->rtekind != RTE_RELATION || table->tablesample != NULL || table->securityQuals != NIL))
 			return false;
 	}
