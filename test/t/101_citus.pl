@@ -125,7 +125,7 @@ unlike($why, qr/Not Offloaded: (?:Join|Scan)/, 'explain_why has nothing of the e
 like($why, qr/Not Offloaded: Aggregate: it has few rows/, 'and says why what it adds up itself stays with PostgreSQL');
 unlike(plan_of($query{'one key'}, 'SET gpuhash.explain_why = on'), qr/Not Offloaded: Join/, 'nor where the whole query goes to a worker');
 $_->query('SET citus.enable_ddl_propagation = off; ALTER DATABASE postgres SET gpuhash.explain_why = on') for @workers;
-like(plan_of('SELECT count(*) FROM fact f JOIN ref r ON r.label = f.s', 'SET gpuhash.explain_why = on'), qr/Task\n.*\n {8,}Not Offloaded: /s,
+like(plan_of('SELECT count(*) FROM fact f JOIN ref r ON r.label < f.s', 'SET gpuhash.explain_why = on'), qr/Task\n.*\n {8,}Not Offloaded: /s,
 	'what a worker has to say of its part is shown with it');
 like(plan_of('SELECT count(*) FROM here a JOIN here b ON a.k > b.k AND b.k < 3', 'SET gpuhash.explain_why = on'),
 	qr/Not Offloaded: Join of a, b: /, 'explain_why of local tables is what it always was');
