@@ -166,7 +166,7 @@ translate_join(GhFragment *fragment, GhTranslation *translation, GhJoined *joine
 	for (int k = 0; k < level->nkeys; k++)
 		if (!gh_translate_attribute(translation, gh_joined_attno(joined, level->keys[k]), &level->key_operands[k]))
 			return false;
-	if (!gh_joined_translate_key(level, translation, level->key_operands))
+	if (!gh_lower_translate_key(level->lower, translation, level->key_operands))
 		return false;
 	level->key_end = translation->ninstructions;
 	if (!gh_translate_conditions(ps, translation, gh_joined_conditions(joined, number, lower->join_quals), NULL, awaited))

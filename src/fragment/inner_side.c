@@ -132,7 +132,7 @@ translate_side(GhInnerSide *side)
 	for (int k = 0; k < side->nkeys; k++)
 		if (!translate_key(side, k) || (side->keys[k].value_class != GH_CLASS_INT && !level->lower->is_coded))
 			return false;
-	if (!gh_joined_translate_key(level, side->translation, side->keys))
+	if (!gh_lower_translate_key(level->lower, side->translation, side->keys))
 		return false;
 	for (int c = 0; c < level->ncolumns; c++)
 		if (!translate_kept(side, c) || !is_kept_as_read(side, &level->columns[c], &side->kept[c]))
@@ -150,11 +150,10 @@ nparts(const GhInnerSide *side)
 static GhKeyPart *
 key_parts(const GhInnerSide *side)
 {
-	const GhKeySide *keys = side->level->lower->keys[GH_INNER];
 	GhKeyPart *parts = palloc0(sizeof(GhKeyPart) * side->nkeys);
 
 	for (int k = 0; k < nparts(side); k++)
-		parts[k].bits = side->by_rows || side->level->lower->is_coded ? GH_KEY_BITS : keys->columns[k].bits;
+		parts[k].bits = side->by_rows ? GH_KEY_BITS : gh_lower_part_bits(side->level->lower, GH_INNER, k);
 	return parts;
 }
 

@@ -464,13 +464,13 @@ add_column(GhJoined *joined, const GhColumn *column, int vector)
 
 /* A join's key, of which the key columns are there: of one that is coded, the code takes the place of the first. */
 bool
-gh_joined_translate_key(const GhJoinLevel *level, GhTranslation *translation, GhOperand *keys)
+gh_lower_translate_key(const GhLowerJoin *lower, GhTranslation *translation, GhOperand *keys)
 {
 	GhOperand	code;
 
-	if (!level->lower->is_coded)
+	if (!lower->is_coded)
 		return true;
-	if (!gh_translate_key_code(translation, level->lower->key_clauses, keys, &code))
+	if (!gh_translate_key_code(translation, lower->key_clauses, keys, &code))
 		return false;
 	keys[0] = code;
 	return true;
@@ -550,8 +550,8 @@ key_parts(const GhJoinLevel *level, const uint16 *vectors)
 	for (int k = 0; k < gh_lower_nparts(level->lower); k++)
 	{
 		parts[k].vector = vectors[k];
-		parts[k].bits = level->lower->is_coded ? GH_KEY_BITS : level->lower->key_bits != 0 ? level->lower->key_bits :
-			level->lower->keys[GH_OUTER]->columns[k].bits;
+		parts[k].bits = level->lower->key_bits != 0 && !level->lower->is_coded ? level->lower->key_bits :
+			gh_lower_part_bits(level->lower, GH_OUTER, k);
 	}
 	return parts;
 }

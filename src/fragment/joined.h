@@ -85,7 +85,7 @@ extern int	gh_joined_place_attno(const GhJoined *joined, int number);
 extern TupleDesc gh_joined_desc(const GhJoined *joined);
 extern int	gh_joined_first_within_limits(const GhJoined *joined);
 extern int	gh_joined_level_of(const GhJoined *joined, int attno);
-extern bool gh_joined_translate_key(const GhJoinLevel *level, GhTranslation *translation, GhOperand *keys);
+extern bool gh_lower_translate_key(const GhLowerJoin *lower, GhTranslation *translation, GhOperand *keys);
 extern void gh_joined_take_keys(GhJoined *joined, const GhTranslation *translation);
 extern void gh_joined_take_columns(GhJoined *joined, const GhProgram *program);
 extern void gh_joined_forget_columns(GhJoined *joined);

@@ -202,7 +202,7 @@ make_program(GhFragment *fragment, const GhJoinedRow *row, RowPart *part, GhOper
 		keys[i] = palloc0(sizeof(GhOperand) * level->nkeys);
 		for (int k = 0; k < level->nkeys; k++)
 			translate_column(part, gh_joined_attno(fragment->joined, level->keys[k]), &keys[i][k]);
-		if (!gh_joined_translate_key(level, part->translation, keys[i]))
+		if (!gh_lower_translate_key(level->lower, part->translation, keys[i]))
 			elog(ERROR, "keys of a hash join have no code: %s", part->translation->why_not);
 	}
 	add_values(fragment, row, part);

@@ -128,6 +128,13 @@ gh_lower_nparts(const GhLowerJoin *lower)
 	return lower->is_coded ? 1 : lower->keys[GH_OUTER]->ncolumns;
 }
 
+/* Bits of such a part, by one of the sides. */
+static inline int
+gh_lower_part_bits(const GhLowerJoin *lower, int side, int part)
+{
+	return lower->is_coded ? GH_KEY_BITS : lower->keys[side]->columns[part].bits;
+}
+
 /* Where is_coded: which of the kept columns is a key column. */
 static inline int
 gh_lower_kept_key(const GhLowerJoin *lower, int key)

@@ -134,7 +134,6 @@ static bool
 is_match(GhLowerJoin *lower)
 {
 	GhJoinState *js = join_of(lower);
-
 	ExprContext *econtext = context_of_tuple(js);
 
 	return (js->recheck == NULL || ExecQual(js->recheck, econtext)) &&

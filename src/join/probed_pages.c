@@ -21,6 +21,7 @@
 #include "expr/fold.h"
 #include "expr/translate.h"
 #include "expr/values.h"
+#include "fragment/joined.h"
 #include "fragment/stage.h"
 #include "heap/layout.h"
 #include "join/join.h"
@@ -74,29 +75,16 @@ translate_columns(Reader *reader, GhTranslation *translation)
 	return true;
 }
 
-static bool
-translate_code(Reader *reader, GhTranslation *translation)
-{
-	GhOperand	code;
-
-	if (!reader->js->is_coded)
-		return true;
-	if (!gh_translate_key_code(translation, reader->js->hash_clauses, reader->keys, &code))
-		return false;
-	reader->keys[0] = code;
-	return true;
-}
-
 /* Where the program that was made has the key. */
 static void
 set_parts(Reader *reader, const GhTranslation *translation)
 {
-	const GhKeyColumn *columns = reader->js->keys[GH_INNER].columns;
+	const GhLowerJoin *lower = &reader->js->lower;
 
-	for (int k = 0; k < gh_lower_nparts(&reader->js->lower); k++)
+	for (int k = 0; k < gh_lower_nparts(lower); k++)
 	{
 		reader->parts[k].vector = gh_final_vector(translation, &reader->keys[k]);
-		reader->parts[k].bits = reader->js->is_coded ? GH_KEY_BITS : columns[k].bits;
+		reader->parts[k].bits = gh_lower_part_bits(lower, GH_INNER, k);
 	}
 }
 
@@ -113,7 +101,7 @@ make_program(Reader *reader)
 		awaited != NULL)
 		return false;
 	reader->nfilters = translation->ninstructions;
-	if (!translate_columns(reader, translation) || !translate_code(reader, translation))
+	if (!translate_columns(reader, translation) || !gh_lower_translate_key(&reader->js->lower, translation, reader->keys))
 		return false;
 	reader->program = gh_translate_end(translation);
 	if (reader->program == NULL)

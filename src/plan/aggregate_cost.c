@@ -371,15 +371,13 @@ second_level_cost(const GhAggregateInputs *inputs, bool is_on_device)
 {
 	const GhGrouping *grouping = &inputs->grouping;
 	double		added = inputs->groups * Max(list_length(grouping->sets), 1);
+	double		each = list_length(grouping->distinct_arguments) > 1 ? GH_SEVERAL_VALUES_COST : 1.0;
 
 	if (grouping->distinct == NIL && grouping->sets == NIL)
 		return 0.0;
 	if (is_on_device)
 		return kept_groups_cost(inputs, inputs->returned);
-	if (list_length(grouping->distinct_arguments) > 1)
-		return added * (GH_SEVERAL_VALUES_COST * cpu_tuple_cost + group_cost(grouping)) + texts_cost(inputs, added) +
-			spill_cost(inputs, added, inputs->returned);
-	return added * (cpu_tuple_cost + group_cost(grouping)) + texts_cost(inputs, added) +
+	return added * (each * cpu_tuple_cost + group_cost(grouping)) + texts_cost(inputs, added) +
 		(grouping->sets != NIL ? GH_SECOND_SPILL : 1.0) * spill_cost(inputs, added, inputs->returned);
 }
 

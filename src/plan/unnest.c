@@ -29,7 +29,6 @@
 
 #include "access/stratnum.h"
 #include "catalog/pg_aggregate.h"
-#include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -385,6 +384,7 @@ unnest_level(Unnesting *unnesting)
 	List	   *conditions = NIL;
 	ListCell   *lc;
 	ListCell   *lc2;
+	bool		rows;
 
 	if (!may_unnest(unnesting))
 		return;
@@ -401,14 +401,13 @@ unnest_level(Unnesting *unnesting)
 		if (!is_spared(unnesting, lfirst(lc)))
 			conditions = lappend(conditions, lfirst(lc2));
 	query->jointree->quals = gh_conjunction(conditions);
+	rows = returns_rows(query);
 	foreach(lc, query->targetList)
 	{
 		TargetEntry *entry = lfirst_node(TargetEntry, lc);
+		Node	   *expr = (Node *) entry->expr;
 
-		if (returns_rows(query))
-			entry->expr = (Expr *) unnest_mutator((Node *) entry->expr, unnesting);
-		else
-			entry->expr = (Expr *) unnest_arguments((Node *) entry->expr, unnesting);
+		entry->expr = (Expr *) (rows ? unnest_mutator(expr, unnesting) : unnest_arguments(expr, unnesting));
 	}
 	query->havingQual = unnest_arguments(query->havingQual, unnesting);
 	unnest_grouped(unnesting);
