@@ -15,9 +15,12 @@
  * does wait for is a warp that runs.  Should that take too long all the same, the row is
  * handed back, which is always right.
  *
- * A slot whose group could not be made after all is dead: it is passed.  That happens between
- * looking whether there is room and taking it, to as many as do so at a time: they may leave no slot
- * free.  So the slots are filled anew before the rows come again.
+ * Room for a group is claimed before a slot is taken, and given back if somebody else has taken that.  So at most half of
+ * the slots are ever taken, and who looks for a group that is not there soon meets a free one, also where there is no room
+ * for it.  As long as claims of others may be given back, who gets none looks once more.
+ *
+ * A slot whose group could not be made after all, for want of room for its texts, is dead: it is passed, and keeps its claim.
+ * The slots are filled anew before the rows come again.
  *
  * ROW is whatever has the values of a row, such as line_values.
  */
@@ -84,23 +87,51 @@ key_text_bytes(const plan_view &plan, const ROW &row)
 	return bytes;
 }
 
-/* Is there room for one more group of the row's keys, as far as one can see? */
-static __device__ bool
-group_has_room(const groups_view &groups, uint64_t text_bytes, scan_counters *counters)
+/* Adds one for each thread of the warp that is here with this one; what was there before its own. */
+static __device__ __forceinline__ uint32_t
+count_together(uint32_t *count)
 {
-	uint64_t	used = load_relaxed(&groups.used->text_bytes);
+	uint32_t	together = __activemask();
+	uint32_t	lane = threadIdx.x % 32;
+	int			first = __ffs((int) together) - 1;
+	uint32_t	before = 0;
 
-	if (load_relaxed(&groups.used->groups) >= groups.room)
-	{
-		counters->groups_full = 1;
-		return false;
-	}
-	if (text_bytes > 0 && (used > groups.text_room || text_bytes > groups.text_room - used))
+	if (lane == (uint32_t) first)
+		before = atomicAdd(count, (uint32_t) __popc(together));
+	return __shfl_sync(together, before, first) + (uint32_t) __popc(together & ((1u << lane) - 1));
+}
+
+/* Whether there is room for a group. */
+enum room_state
+{
+	ROOM_NONE,
+	ROOM_UNSURE,				/* others have claimed the last of it, and may give it back */
+	ROOM_CLAIMED
+};
+
+/* Claims room for one more group. */
+static __device__ room_state
+room_claim(const groups_view &groups, uint64_t text_bytes, scan_counters *counters)
+{
+	groups_used *used = groups.used;
+	uint64_t	text_used = load_relaxed(&used->text_bytes);
+
+	if (text_bytes > 0 && (text_used > groups.text_room || text_bytes > groups.text_room - text_used))
 	{
 		counters->texts_full = 1;
-		return false;
+		return ROOM_NONE;
 	}
-	return true;
+	if (load_relaxed(&used->claims) < groups.room)
+	{
+		if (count_together(&used->claims) < groups.room)
+			return ROOM_CLAIMED;
+		atomicSub(&used->claims, 1u);
+	}
+	/* both only grow */
+	if (load_relaxed(&used->groups) + load_relaxed(&used->dead) < groups.room)
+		return ROOM_UNSURE;
+	counters->groups_full = 1;
+	return ROOM_NONE;
 }
 
 /* Writes the keys of a new group, texts from text_at on. */
@@ -139,7 +170,7 @@ group_write(const plan_view &plan, const groups_view &groups, uint32_t group,
 	record->nulls = nulls;
 }
 
-/* Makes a group of the row's keys; GROUP_NONE: there is no room after all. */
+/* Makes a group of the row's keys, with room that was claimed; GROUP_NONE: there is none for its texts after all. */
 template <typename ROW> static __device__ uint32_t
 group_make(const plan_view &plan, const groups_view &groups, const ROW &row,
 		   uint64_t text_bytes, scan_counters *counters)
@@ -154,15 +185,11 @@ group_make(const plan_view &plan, const groups_view &groups, const ROW &row,
 		if (text_at > groups.text_room || text_bytes > groups.text_room - text_at)
 		{
 			counters->texts_full = 1;
+			atomicAdd(&groups.used->dead, 1u);
 			return GROUP_NONE;
 		}
 	}
-	group = atomicAdd(&groups.used->groups, 1u);
-	if (group >= groups.room)
-	{
-		counters->groups_full = 1;
-		return GROUP_NONE;
-	}
+	group = count_together(&groups.used->groups);
 	group_write(plan, groups, group, row, text_at);
 	return group;
 }
@@ -193,30 +220,44 @@ struct group_search
 	bool		done;
 };
 
-/* Takes a slot that was free, unless somebody else has; returns what is in it then. */
+/* Meets a slot that others are busy with, or wants room that they may give back. */
+static __device__ __forceinline__ void
+search_wait(group_search *search)
+{
+	__nanosleep(50);
+	search->done = ++search->waits >= WAITS_MAX;
+}
+
+/* Takes a slot that was free, unless somebody else has; returns what is in it then, or 0: the search is over, or waits. */
 template <typename ROW> static __device__ uint64_t
 search_claim(const plan_view &plan, const groups_view &groups, const ROW &row,
 			 uint64_t *slot, scan_counters *counters, group_search *search)
 {
 	uint64_t	tag = search->hash >> 32 << 32;
+	room_state	room = room_claim(groups, search->text_bytes, counters);
 	uint64_t	word;
 
-	/* who took the last room may have done so for these keys: it claimed the slot before */
-	if (!group_has_room(groups, search->text_bytes, counters))
+	if (room != ROOM_CLAIMED)
 	{
+		/* who took the last room may have done so for these keys: it claimed the slot before that was full */
 		__threadfence();
 		word = load_acquire(slot);
-		search->done = word == 0;
+		if (word == 0 && room == ROOM_UNSURE)
+			search_wait(search);
+		else if (word == 0)
+			search->done = true;
 		return word;
 	}
 	word = compare_and_swap(slot, (uint64_t) 0, tag | SLOT_BUSY);
-	if (word == 0)
+	if (word != 0)
 	{
-		__threadfence();
-		search->found = group_make(plan, groups, row, search->text_bytes, counters);
-		store_release(slot, tag | (search->found == GROUP_NONE ? SLOT_DEAD : search->found + 1));
-		search->done = true;
+		atomicSub(&groups.used->claims, 1u);
+		return word;
 	}
+	__threadfence();
+	search->found = group_make(plan, groups, row, search->text_bytes, counters);
+	store_release(slot, tag | (search->found == GROUP_NONE ? SLOT_DEAD : search->found + 1));
+	search->done = true;
 	return word;
 }
 
@@ -232,7 +273,7 @@ search_step(const plan_view &plan, const groups_view &groups, const ROW &row,
 	if (word == 0)
 	{
 		word = search_claim(plan, groups, row, slot, counters, search);
-		if (search->done)
+		if (word == 0)
 			return;
 	}
 	number = (uint32_t) word;
@@ -240,8 +281,7 @@ search_step(const plan_view &plan, const groups_view &groups, const ROW &row,
 	{
 		if (number == SLOT_BUSY)
 		{
-			__nanosleep(50);
-			search->done = ++search->waits >= WAITS_MAX;
+			search_wait(search);
 			return;
 		}
 		/* the word may be from the compare-and-swap, which does not acquire */

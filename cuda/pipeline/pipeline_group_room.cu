@@ -80,9 +80,12 @@ room_for(uint64_t groups)
 	return room;
 }
 
+/* No slot is dead, and no claim under way. */
 static GhStatus
 used_set(cuda_pipeline *pipeline, groups_used used, GhError *error)
 {
+	used.claims = used.groups;
+	used.dead = 0;
 	pipeline->ngroups = used.groups;
 	GH_TRY(pipe_copy(&pipeline->memory, pipeline->groups.used, &used, sizeof(used), error));
 	return pipe_wait(&pipeline->memory, error);
@@ -94,8 +97,6 @@ used_get(cuda_pipeline *pipeline, groups_used *used, GhError *error)
 	GH_TRY(pipe_copy(&pipeline->memory, used, pipeline->groups.used, sizeof(*used), error));
 	GH_TRY(pipe_wait(&pipeline->memory, error));
 	/* what found no room was counted, too */
-	if (used->groups > pipeline->groups.room)
-		used->groups = pipeline->groups.room;
 	if (used->text_bytes > pipeline->groups.text_room)
 		used->text_bytes = pipeline->groups.text_room;
 	return GH_OK;
@@ -145,6 +146,15 @@ groups_drop(cuda_pipeline *pipeline)
 
 /* ---------------------------------------------------------------------- growth */
 
+/* Puts another block in the place of one that is left when its content has been copied. */
+static void
+replace_block(cuda_pipeline *pipeline, pipe_block *block, const pipe_block *by)
+{
+	(void) pipe_wait(&pipeline->memory, nullptr);
+	spare_leave(&pipeline->memory, true, block);
+	*block = *by;
+}
+
 /* Room for more texts; GH_LIMIT and GH_NO_MEMORY leave all as it is. */
 static GhStatus
 texts_grow(cuda_pipeline *pipeline, const groups_used *used, GhError *error)
@@ -157,8 +167,7 @@ texts_grow(cuda_pipeline *pipeline, const groups_used *used, GhError *error)
 		status = zeros_alloc(pipeline, bytes / 2, &block, error);
 	GH_TRY(status);
 	status = pipe_copy(&pipeline->memory, block.memory, pipeline->groups.texts, used->text_bytes, error);
-	pipe_free(&pipeline->memory, true, &pipeline->texts_block);
-	pipeline->texts_block = block;
+	replace_block(pipeline, &pipeline->texts_block, &block);
 	pipeline->groups.texts = block.memory;
 	pipeline->groups.text_room = block.bytes;
 	return status;
@@ -232,8 +241,7 @@ slots_grow(cuda_pipeline *pipeline, const groups_used *used, uint64_t lacking, G
 						 used->groups, error);
 	if (status == GH_OK)
 		status = slots_fill(pipeline, &groups, used->groups, error);
-	pipe_free(&pipeline->memory, true, &pipeline->groups_block);
-	pipeline->groups_block = block;
+	replace_block(pipeline, &pipeline->groups_block, &block);
 	pipeline->groups = groups;
 	return status;
 }
@@ -269,8 +277,7 @@ groups_grow(cuda_pipeline *pipeline, const scan_counters *counters, bool *grown,
 	*grown = status == GH_OK || texts == GH_OK;
 	if (status != GH_OK)
 		GH_TRY(slots_renew(pipeline, &used, error));
-	/* without more room it stays full */
-	return *grown ? used_set(pipeline, used, error) : GH_OK;
+	return used_set(pipeline, used, error);
 }
 
 static bool
@@ -352,11 +359,13 @@ GhStatus
 groups_restore(cuda_pipeline *pipeline, GhError *error)
 {
 	const pipe_undo *undo = &pipeline->undo;
-	groups_used used = {undo->group_text_bytes, undo->groups, 0};
+	groups_used used = {};
 	carver		arrays = {};
 	char	   *records;
 	char	   *states;
 
+	used.text_bytes = undo->group_text_bytes;
+	used.groups = undo->groups;
 	arrays.base = undo->block.memory;
 	save_carve(pipeline, undo->groups, &records, &states, &arrays);
 	GH_TRY(pipe_zero(&pipeline->memory, pipeline->groups_block.memory, pipeline->groups_block.bytes, error));

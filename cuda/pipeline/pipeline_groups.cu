@@ -364,7 +364,6 @@ groups_count(cuda_pipeline *pipeline)
 {
 	uint32_t	groups = pipeline->lane->host_counters->used.groups;
 
-	/* what found no room was counted, too */
 	if (groups > 0)
-		pipeline->ngroups = groups < pipeline->groups.room ? groups : pipeline->groups.room;
+		pipeline->ngroups = groups;
 }

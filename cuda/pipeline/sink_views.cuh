@@ -28,7 +28,9 @@ enum line_state
 struct groups_used
 {
 	uint64_t	text_bytes;		/* may be beyond the room: then nothing more fits */
-	uint32_t	groups;			/* the same */
+	uint32_t	groups;
+	uint32_t	claims;			/* to room for a group: made, being made, or dead */
+	uint32_t	dead;			/* slots of groups that could not be made */
 	uint32_t	unused;
 };
 

@@ -9,6 +9,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/table.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -102,6 +104,8 @@ make_aggregate_path(const GhAggregateInputs *inputs, Path *child, double rows)
 	RelOptInfo *output_rel = inputs->output_rel;
 	CustomPath *cpath = makeNode(CustomPath);
 	double		divisor = child->parallel_workers > 0 ? gh_parallel_divisor(child->parallel_workers) : 1.0;
+	/* rows are divided among participants, but each may meet all groups */
+	double		met = Min(inputs->groups, ceil(inputs->rows / divisor));
 
 	cpath->path.pathtype = T_CustomScan;
 	cpath->path.parent = output_rel;
@@ -109,7 +113,7 @@ make_aggregate_path(const GhAggregateInputs *inputs, Path *child, double rows)
 	/* of a device, each process of several would have the same done again */
 	cpath->path.parallel_safe = output_rel->consider_parallel && child->parallel_safe &&
 		(gh_force_offload || child->parallel_workers > 0 || !gh_aggregate_is_for_device(inputs, child));
-	/* the child of participants is divided among them, and so are the groups */
+	/* the child of participants is divided among them, and so are the groups that they return */
 	cpath->path.parallel_aware = child->parallel_workers > 0;
 	cpath->path.parallel_workers = child->parallel_workers;
 	cpath->path.rows = child->parallel_workers > 0 ? clamp_row_est(rows / divisor) : rows;
@@ -120,10 +124,9 @@ make_aggregate_path(const GhAggregateInputs *inputs, Path *child, double rows)
 	/* in the order of GhAggregatePathPrivate */
 	cpath->custom_private = list_make5(inputs->grouping.keys, inputs->grouping.aggregates,
 									   inputs->by.having,
-									   gh_distinct_path_list(&inputs->grouping, inputs->groups / divisor),
-									   gh_sets_path_list(&inputs->grouping, inputs->groups / divisor));
-	cpath->custom_private = lappend(cpath->custom_private,
-									makeInteger((int) Min(inputs->groups / divisor, INT_MAX)));
+									   gh_distinct_path_list(&inputs->grouping, met),
+									   gh_sets_path_list(&inputs->grouping, met));
+	cpath->custom_private = lappend(cpath->custom_private, makeInteger((int) Min(met, INT_MAX)));
 	cpath->custom_private = lappend(cpath->custom_private,
 									makeBoolean(gh_aggregate_is_for_device(inputs, child)));
 	gh_cost_aggregate(inputs, cpath, rows);
