@@ -22,6 +22,7 @@
 #define GH_INSTRUCTION_COST 0.1 /* cpu_operator_cost: an instruction, for one row */
 #define GH_DEVICE_TABLE_COST 0.05	/* cpu_tuple_cost: a row of a joined table, on a device; gpuhash.device_page_cost
 									 * and others have what pages cost */
+#define GH_DEVICE_LINE_COST 0.05	/* cpu_tuple_cost: a row of a join beyond those of its outer side, on a device */
 
 /*
  * What one of several processes does to read a table's pages, for the planner and for who chooses an engine at run

@@ -81,6 +81,25 @@ add_run_costs(const GhFragment *fragment, GhRunCosts *costs)
 	}
 }
 
+/* Rows of the tables that are read: of the scan, if it has any, and of those it is joined with. */
+static double
+rows_read(const GhFragment *fragment)
+{
+	double		rows = gh_fragment_rows(fragment);
+
+	for (int i = 0; rows > 0 && fragment->joined != NULL && i < fragment->joined->nlevels; i++)
+	{
+		const GhLowerJoin *lower = fragment->joined->levels[i].lower;
+		Relation	inner;
+
+		if (lower->pages[GH_INNER] == NULL)
+			continue;
+		inner = ((ScanState *) lower->children[GH_INNER])->ss_currentRelation;
+		rows += gh_rows_of_pages(inner, RelationGetNumberOfBlocks(inner));
+	}
+	return rows;
+}
+
 /* Sets the engine that is to do the pages; false: the CPU engine does them. */
 static bool
 choose_engine(GhFragment *fragment)
@@ -105,7 +124,7 @@ choose_engine(GhFragment *fragment)
 	again = fragment->rescanned && fragment->member == NULL;
 	if (again)
 		add_run_costs(fragment, &costs);
-	device->engine = gh_choose_scan_engine(gh_fragment_pages(fragment), again ? &costs : NULL, &device->number,
+	device->engine = gh_choose_scan_engine(rows_read(fragment), again ? &costs : NULL, &device->number,
 										   &device->why_not);
 	if (device->engine == NULL)
 		return false;

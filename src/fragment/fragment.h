@@ -191,6 +191,7 @@ extern void gh_parts_turn_to(GhFragment *fragment, int part);
 extern bool gh_parts_next(GhFragment *fragment);
 extern void gh_parts_stop(GhFragment *fragment);
 extern double gh_fragment_pages(const GhFragment *fragment);
+extern double gh_fragment_rows(const GhFragment *fragment);
 extern TupleDesc gh_fragment_scan_desc(const GhFragment *fragment);
 extern bool gh_fragment_has_row(const GhFragment *fragment, bool accepted);
 extern void gh_fragment_rewind(GhFragment *fragment);

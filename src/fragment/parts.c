@@ -223,6 +223,23 @@ gh_fragment_pages(const GhFragment *fragment)
 	return pages;
 }
 
+/* Their rows, visible or not, as statistics tell. */
+double
+gh_fragment_rows(const GhFragment *fragment)
+{
+	double		rows = 0;
+
+	if (fragment->parts == NULL)
+		return gh_rows_of_pages(fragment->pages->relation, fragment->pages->nblocks);
+	for (int i = 0; i < fragment->nparts; i++)
+	{
+		Relation	relation = relation_of(fragment->parts[i].scan);
+
+		rows += gh_rows_of_pages(relation, RelationGetNumberOfBlocks(relation));
+	}
+	return rows;
+}
+
 /* Whether there is a visible row; accepted: one that the scan's conditions accept. */
 bool
 gh_fragment_has_row(const GhFragment *fragment, bool accepted)

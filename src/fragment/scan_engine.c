@@ -43,8 +43,9 @@ price_pages(Relation relation, BlockNumber npages, PageCosts *costs)
 		costs->host *= 1 - costs->resident * gh_share_in_pool(relation, npages);
 }
 
-static double
-rows_of(Relation relation, double pages)
+/* Rows of so many of its pages, as ANALYZE has counted them, or as many as a page may well have. */
+double
+gh_rows_of_pages(Relation relation, double pages)
 {
 	Form_pg_class rel = relation->rd_rel;
 
@@ -61,7 +62,7 @@ add_pages_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions)
 	PageCosts	page;
 
 	price_pages(relation, pages->nblocks, &page);
-	costs->cpu += gh_cpu_pages_cost(npages, rows_of(relation, npages), page.host, ninstructions, 1.0);
+	costs->cpu += gh_cpu_pages_cost(npages, gh_rows_of_pages(relation, npages), page.host, ninstructions, 1.0);
 	costs->device += gh_device_pages_cost(npages, page.device, page.resident, 0.0, 1.0, 1);
 }
 
@@ -89,11 +90,11 @@ void
 gh_add_join_costs(GhRunCosts *costs, Relation inner, bool changes, const GhPages *outer)
 {
 	BlockNumber npages = RelationGetNumberOfBlocks(inner);
-	double		rows = rows_of(inner, npages);
+	double		rows = gh_rows_of_pages(inner, npages);
 	PageCosts	page;
 
 	price_pages(inner, npages, &page);
-	costs->cpu += gh_probe_tuple_cost * rows_of(outer->relation, outer->nblocks);
+	costs->cpu += gh_probe_tuple_cost * gh_rows_of_pages(outer->relation, outer->nblocks);
 	if (changes)
 		costs->cpu += page.host * npages + (cpu_tuple_cost + gh_build_tuple_cost) * rows;
 	costs->device += gh_device_pages_cost(npages, page.device, page.resident, 0.0, 1.0, 1) +
@@ -103,14 +104,13 @@ gh_add_join_costs(GhRunCosts *costs, Relation inner, bool changes, const GhPages
 /* ----------------------------------------------------------------- choice */
 
 /*
- * The engine that is to do so many pages of a scan, and the number of its device for all scans beside it; NULL: the CPU
+ * The engine that is to read so many rows, and the number of its device for all scans beside it; NULL: the CPU
  * engine, in this process.  The scan has begun; again: what it costs, where it is not the first time, since then each
  * run pays for the start of a scan on the device.
  */
 const GhEngine *
-gh_choose_scan_engine(double npages, const GhRunCosts *again, int *device, const char **reason)
+gh_choose_scan_engine(double rows, const GhRunCosts *again, int *device, const char **reason)
 {
-	double		rows = npages * GH_ROWS_PER_PAGE;
 	const GhEngine *engine;
 	GhTableOptions options;
 

@@ -234,7 +234,8 @@ typedef struct GhRunCosts
 extern void gh_add_part_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions);
 extern void gh_add_scan_costs(GhRunCosts *costs, const GhPages *pages, int ninstructions);
 extern void gh_add_join_costs(GhRunCosts *costs, Relation inner, bool changes, const GhPages *outer);
-extern const GhEngine *gh_choose_scan_engine(double npages, const GhRunCosts *again, int *device,
+extern double gh_rows_of_pages(Relation relation, double pages);
+extern const GhEngine *gh_choose_scan_engine(double rows, const GhRunCosts *again, int *device,
 											 const char **reason);
 extern void gh_supply_gave_up(const GhSupply *supply, const char *what, char *reason, Size size);
 extern void gh_device_options(const GhEngine *engine, int device, GhPipelineOptions *options, GhTableOptions *table);

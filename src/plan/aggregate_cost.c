@@ -435,7 +435,8 @@ gh_cost_aggregate(const GhAggregateInputs *inputs, CustomPath *cpath, double emi
 	Path	   *child = linitial(cpath->custom_paths);
 	double		doubtful;
 	bool		is_doubtful = gh_aggregate_is_spared_doubt(inputs, child, &doubtful);
-	Cost		startup = gh_setup_cost + rows_cost(inputs, child, divisor);
+	/* over groups on a device it takes part in what that one has begun */
+	Cost		startup = (inputs->below != NULL && workers == 0 ? 0 : gh_setup_cost) + rows_cost(inputs, child, divisor);
 	QualCost	having;
 
 	startup += gh_aggregate_is_for_device(inputs, child) ? kept_groups_cost(inputs, groups) :

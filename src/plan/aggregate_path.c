@@ -85,11 +85,11 @@ estimate_groups(GhAggregateInputs *inputs)
 
 	inputs->rows = inputs->input_rel->rows;
 	inputs->returned = inputs->by.written == NIL ? 1.0 :
-		estimate_num_groups(inputs->root, exprs, inputs->rows, NULL, NULL);
+		gh_estimate_groups(inputs->root, exprs, inputs->rows);
 	inputs->groups = inputs->returned;
 	if (inputs->grouping.sets != NIL)
 	{
-		inputs->groups = estimate_num_groups(inputs->root, inputs->grouping.keys, inputs->rows, NULL, NULL);
+		inputs->groups = gh_estimate_groups(inputs->root, inputs->grouping.keys, inputs->rows);
 		inputs->returned = gh_sets_estimate(inputs->root, &inputs->grouping, inputs->rows);
 	}
 	if (inputs->grouping.distinct != NIL)
@@ -412,7 +412,7 @@ has_few_rows(const GhAggregateInputs *inputs)
 		return gh_has_few_rows(rel->rows) && gh_find_whole(inputs->root, rel, false) == NULL &&
 			gh_find_whole(inputs->root, rel, true) == NULL;
 	return gh_has_few_rows(gh_note(inputs->root, rel)->is_readable || gh_find_parts(inputs->root, rel) != NULL ?
-						   gh_tuples_read(inputs->root, rel) : rel->rows);
+						   gh_tuples_read(inputs->root, rel) : rel->rows) && gh_groups_below(rel) == NULL;
 }
 
 /* Why no path is added; NULL: there is one. */

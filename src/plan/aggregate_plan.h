@@ -37,6 +37,10 @@ gh_aggregate_memory_limit(void)
 	return Max(get_hash_memory_limit(), GH_MEMORY_MIN);
 }
 
+/* ---- group_bounds.c ---- */
+
+extern double gh_estimate_groups(PlannerInfo *root, List *exprs, double rows);
+
 /* ---- target.c: what a grouping computes, and whether the engines can ---- */
 
 /* What a query groups its rows by, and what comes out of the groups: of GROUP BY, or of DISTINCT. */

@@ -28,6 +28,9 @@
 
 #define GH_STEP_NAME "GpuHashJoinStep"
 
+/* Inner rows of the most common key; of many of them a device's other threads wait for one. */
+#define GH_DEVICE_MATCHES_MAX 512
+
 /* For debugging; paths are neither copied, compared nor read. */
 static void
 step_out(struct StringInfoData *text, const struct ExtensibleNode *node)
@@ -106,8 +109,8 @@ rows_are_for_device(const GhJoinStep *step, Path *inner, int workers)
 }
 
 /*
- * Whether a device may make the table of such a join by itself, as far as the path tells, or else
- * statistics: no two rows are to have the same key.
+ * Whether a device may make the table of such a join by itself, as far as the path tells, and statistics: a row's matches are
+ * one thread's work, and those of a row that has too many are the host's.
  */
 static bool
 is_for_device(PlannerInfo *root, const GhJoinStep *step, Path *outer, Path *inner, int workers)
@@ -119,10 +122,10 @@ is_for_device(PlannerInfo *root, const GhJoinStep *step, Path *outer, Path *inne
 		return false;
 	if (step->inner_unique || step->jointype == JOIN_SEMI || step->jointype == JOIN_ANTI)
 		return true;
-	if (!pair->has_uniqueness)
-		pair->inner_is_unique = gh_keys_seem_unique(root, step, outer->parent, inner->parent);
-	pair->has_uniqueness = true;
-	return pair->inner_is_unique;
+	if (!pair->has_matches)
+		pair->matches = gh_most_matches(root, step, outer->parent, inner->parent);
+	pair->has_matches = true;
+	return pair->matches <= GH_DEVICE_MATCHES_MAX;
 }
 
 /*
@@ -330,7 +333,8 @@ gh_link_step(PlannerInfo *root, GhJoinStep *step, RelOptInfo *joinrel, Path *out
 		step->unread = bms_union(step->unread, inner->parent->relids);
 	if (step->on_device)
 		step->inner_device_cost += (1 - gh_device_copied_share(root, step, outer->parent, inner, workers)) *
-			device_table_cost(root, inner, workers);
+			device_table_cost(root, inner, workers) +
+			GH_DEVICE_LINE_COST * cpu_tuple_cost * Max(joinrel->rows - outer->parent->rows, 0);
 }
 
 /* Fills in the chain of a join's path, and returns its step. */
@@ -450,8 +454,8 @@ gh_chain_device_cost(PlannerInfo *root, const GhJoinStep *step, int workers)
 }
 
 /*
- * The same of a join of these two, of which there is no step yet, if a device can do it: the same sum, in the
- * same order.  False: it is not known.
+ * The same of a join of these two, of which there is no step yet, if a device can do it, but for what several matches of a row
+ * add: the same sum, in the same order.  False: it is not known.
  */
 bool
 gh_chain_cost_above(PlannerInfo *root, Path *outer, Path *inner, int workers, Cost *cost)

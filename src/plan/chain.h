@@ -20,8 +20,8 @@ typedef struct GhJoinPair
 	bool		is_plain;		/* is_plain of join_plan.c */
 	List	   *conditions;		/* of a plain join, beside its keys: what makes a match, and what a row must pass
 								 * to come out */
-	bool		has_uniqueness;
-	bool		inner_is_unique;	/* statistics say that no two inner rows have the same key */
+	bool		has_matches;
+	double		matches;		/* of the most common key, by statistics */
 	bool		has_doubtful;
 	Selectivity doubtful;		/* gh_cautious_rows: what may be wrong in the estimate of rows */
 } GhJoinPair;

@@ -235,7 +235,7 @@ gh_distinct_estimate(PlannerInfo *root, const GhGrouping *grouping, List *exprs,
 	ListCell   *lc;
 
 	foreach(lc, grouping->distinct_arguments)
-		groups += estimate_num_groups(root, lappend(list_copy(exprs), lfirst(lc)), rows, NULL, NULL);
+		groups += gh_estimate_groups(root, lappend(list_copy(exprs), lfirst(lc)), rows);
 	return groups;
 }
 

@@ -25,8 +25,9 @@
 #define GH_SOME_SCALE 4
 
 /*
- * The subquery's grouping, where the relation is its groups as they are, a device is expected to make them, and they are
- * more than come to the host in less time than it takes to begin on them there; NULL: it is not so.
+ * The subquery's grouping, where the relation is its groups as they are, a device is expected to make them, and they may be
+ * more than come to the host in less time than it takes to begin on them there; NULL: it is not so.  Estimates of groups may
+ * be wrong a thousand times, so that the rows tell; at run time it is known how many there are (../aggregate/narrow.c).
  */
 const CustomPath *
 gh_groups_below(const RelOptInfo *rel)
@@ -42,8 +43,7 @@ gh_groups_below(const RelOptInfo *rel)
 		list_nth(below->custom_private, GH_AGGREGATE_PATH_SETS) != NIL ||
 		!boolVal(list_nth(below->custom_private, GH_AGGREGATE_PATH_ON_DEVICE)))
 		return NULL;
-	return gh_force_offload ||
-		intVal(list_nth(below->custom_private, GH_AGGREGATE_PATH_GROUPS)) > gh_batch_rows ? below : NULL;
+	return gh_force_offload || ((const Path *) linitial(below->custom_paths))->rows > gh_batch_rows ? below : NULL;
 }
 
 /* Whether it is an aggregate whose result has the digits of its argument, which has a scale. */

@@ -25,6 +25,9 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
+#include "catalog/pg_statistic.h"
 #include "catalog/pg_type_d.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -32,6 +35,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
+#include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 
 #include "compat.h"
@@ -42,9 +46,6 @@
 #include "plan/input_path.h"
 #include "plan/join_plan.h"
 #include "plan/planning.h"
-
-/* Of rows whose keys are all different, statistics may tell so many of them. */
-#define GH_UNIQUE_SHARE 0.95
 
 /* A column of the scan tuple. */
 typedef struct ScanColumn
@@ -551,12 +552,14 @@ gh_split_pair(PlannerInfo *root, const GhJoinStep *step, RelOptInfo *joinrel, Re
 	pair->conditions = pair->is_plain ? conditions : NIL;
 }
 
-/* Whether no two inner rows seem to have the same key, for one of its columns has different values only. */
-bool
-gh_keys_seem_unique(PlannerInfo *root, const GhJoinStep *step, RelOptInfo *outerrel, RelOptInfo *innerrel)
+/*
+ * How many inner rows the most common key seems to have, as far as one of its columns tells; infinity: nobody knows.
+ */
+double
+gh_most_matches(PlannerInfo *root, const GhJoinStep *step, RelOptInfo *outerrel, RelOptInfo *innerrel)
 {
 	double		rows = IS_SIMPLE_REL(innerrel) ? innerrel->tuples : innerrel->rows;
-	bool		unique = false;
+	double		least = HUGE_VAL;
 	ListCell   *lc;
 
 	foreach(lc, step->hash_clauses)
@@ -565,14 +568,24 @@ gh_keys_seem_unique(PlannerInfo *root, const GhJoinStep *step, RelOptInfo *outer
 		List	   *args = castNode(OpExpr, rinfo->clause)->args;
 		bool		outer_is_left = bms_is_subset(rinfo->left_relids, outerrel->relids);
 		VariableStatData data;
+		AttStatsSlot slot;
+		double		values;
+		double		share = 0.0;
 		bool		is_default;
 
 		examine_variable(root, outer_is_left ? lsecond(args) : linitial(args), 0, &data);
-		unique = unique ||
-			(get_variable_numdistinct(&data, &is_default) >= GH_UNIQUE_SHARE * rows && !is_default);
+		values = get_variable_numdistinct(&data, &is_default);
+		if (HeapTupleIsValid(data.statsTuple) &&
+			get_attstatsslot(&slot, data.statsTuple, STATISTIC_KIND_MCV, InvalidOid, ATTSTATSSLOT_NUMBERS))
+		{
+			share = slot.nnumbers > 0 ? slot.numbers[0] : 0.0;
+			free_attstatsslot(&slot);
+		}
+		if (!is_default)
+			least = Min(least, rows * Max(share, 1.0 / values));
 		ReleaseVariableStats(data);
 	}
-	return unique;
+	return least;
 }
 
 /* PlanCustomPath: the plan node for a path that path.c made. */

@@ -60,8 +60,7 @@ extern bool gh_step_fills_inner(const GhJoinStep *step);
 extern bool gh_is_key_column(Node *expr);
 extern void gh_split_pair(PlannerInfo *root, const GhJoinStep *step, RelOptInfo *joinrel,
 						  RelOptInfo *outerrel);
-extern bool gh_keys_seem_unique(PlannerInfo *root, const GhJoinStep *step, RelOptInfo *outerrel,
-								RelOptInfo *innerrel);
+extern double gh_most_matches(PlannerInfo *root, const GhJoinStep *step, RelOptInfo *outerrel, RelOptInfo *innerrel);
 extern Plan *gh_join_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path,
 						  List *tlist, List *clauses, List *custom_plans);
 

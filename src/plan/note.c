@@ -425,14 +425,16 @@ gh_note_whole_scan(PlannerInfo *root, RelOptInfo *rel)
 	return note->fragment[0];
 }
 
-/* Joins for a device, which cost less than those that were kept: a copy, for the planner frees paths that others drive out. */
+/* Joins for a device, which cost less there than those that were kept: a copy, for the planner frees paths that others drive out. */
 void
-gh_note_keep_joins(PlannerInfo *root, const Path *joins)
+gh_note_keep_joins(PlannerInfo *root, const Path *joins, Cost cost)
 {
+	GhNote	   *note = gh_note(root, joins->parent);
 	Path	   *copy = MemoryContextAlloc(gh_note_context(joins->parent), sizeof(CustomPath));
 
 	memcpy(copy, joins, sizeof(CustomPath));
-	gh_note(root, joins->parent)->fragment[joins->parallel_workers > 0] = copy;
+	note->fragment[joins->parallel_workers > 0] = copy;
+	note->fragment_cost[joins->parallel_workers > 0] = cost;
 }
 
 static bool

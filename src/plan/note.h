@@ -73,6 +73,7 @@ typedef struct GhNote
 	 * its Seq Scan (gh_note_whole_scan); of a join, joins (gh_note_keep_joins).  Or NULL; [1]: of partial paths.
 	 */
 	Path	   *fragment[2];
+	Cost		fragment_cost[2];	/* of joins, on the device */
 
 	/* gh_parts_whole_scan: has filled fragment[0] */
 	bool		has_parts_scan;
@@ -162,7 +163,7 @@ extern void gh_columns_save(PlannerInfo *root, RelOptInfo *rel, double share, do
 extern bool gh_columns_lack(PlannerInfo *root, RelOptInfo *rel);
 extern Cost gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device);
 extern Path *gh_note_whole_scan(PlannerInfo *root, RelOptInfo *rel);
-extern void gh_note_keep_joins(PlannerInfo *root, const Path *joins);
+extern void gh_note_keep_joins(PlannerInfo *root, const Path *joins, Cost cost);
 extern bool gh_conditions_have_subqueries(const RelOptInfo *rel);
 extern bool gh_follows_outer_row(PlannerInfo *root, const Path *path);
 extern bool gh_note_awaits(PlannerInfo *root, RelOptInfo *rel);

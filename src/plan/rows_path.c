@@ -306,55 +306,61 @@ cautious_cost(PlannerInfo *root, const RowsOffer *offer, Cost *startup)
  * joins for a device are kept beside the relation's paths, where no path that costs less drives them out.
  */
 
-/* Whether joins for a device that cost this are to be kept. */
+/* Whether joins for a device that cost this there are to be kept. */
 static bool
-are_to_be_kept(PlannerInfo *root, RelOptInfo *joinrel, Cost total, int workers)
+are_to_be_kept(PlannerInfo *root, RelOptInfo *joinrel, Cost reading, int workers)
 {
-	const Path *kept;
+	const GhNote *note;
 
 	/* relations of GEQO's tours go with these */
 	if (gh_force_offload || gh_joins_are_searched_at_random(root))
 		return false;
-	kept = gh_note(root, joinrel)->fragment[workers > 0];
-	return kept == NULL || total < gh_step(kept)->total_cost;
+	note = gh_note(root, joinrel);
+	return note->fragment[workers > 0] == NULL || reading < note->fragment_cost[workers > 0];
 }
 
 static void
-keep_joins(PlannerInfo *root, const Path *join)
+keep_joins(PlannerInfo *root, const Path *join, const RowsOffer *offer)
 {
-	if (are_to_be_kept(root, join->parent, gh_step(join)->total_cost, join->parallel_workers))
-		gh_note_keep_joins(root, join);
+	Cost		reading = gh_chain_device_cost(root, offer->step, offer->workers);
+
+	if (are_to_be_kept(root, join->parent, reading, join->parallel_workers))
+		gh_note_keep_joins(root, join, reading);
 }
 
-/* Whether a device is expected to do all the path's joins as one. */
-static bool
-joins_are_for_device(PlannerInfo *root, Path *path)
+/* The last step of a path's joins, all of which a device is expected to do as one; NULL: it is not. */
+static const GhJoinStep *
+step_for_device(PlannerInfo *root, Path *path)
 {
 	const GhJoinStep *step;
 
 	path = gh_rows_unwrapped(root, path);
 	if (!gh_is_join_path(path) || path->param_info != NULL)
-		return false;
+		return NULL;
 	step = gh_linked_step(root, path);
-	return step->on_device && gh_chain_is_usable(step);
+	return step->on_device && gh_chain_is_usable(step) ? step : NULL;
 }
 
 /*
  * The cheapest joins of the relation for a device, or partial ones; or NULL, also where the planner's
- * cheapest path is such joins.
+ * cheapest path is such joins that cost no more there.
  */
 Path *
 gh_kept_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 {
 	List	   *paths = partial ? rel->partial_pathlist : rel->pathlist;
+	const GhJoinStep *cheapest;
+	const GhNote *note;
 
 	if (!IS_JOIN_REL(rel) || paths == NIL || gh_force_offload || !gh_enable_rows ||
 		!gh_device_may_be_expected() || gh_joins_are_searched_at_random(root))
 		return NULL;
-	/* nearly always; and of a query of many tables, the note takes longer to find than the path to read */
-	if (joins_are_for_device(root, linitial(paths)))
+	note = gh_note(root, rel);
+	if (note->fragment[partial] == NULL)
 		return NULL;
-	return gh_note(root, rel)->fragment[partial];
+	cheapest = step_for_device(root, linitial(paths));
+	return cheapest != NULL && gh_chain_device_cost(root, cheapest, ((Path *) linitial(paths))->parallel_workers) <=
+		note->fragment_cost[partial] ? NULL : note->fragment[partial];
 }
 
 /* ------------------------------------------------------------- paths */
@@ -513,18 +519,22 @@ gh_rows_cost_too_much(PlannerInfo *root, RelOptInfo *joinrel, const GhJoinChoice
 	/* gpuhash.explain_why shows what they would cost */
 	if (gh_collects_why || gh_force_offload || !gh_device_may_be_expected() ||
 		!gh_chain_cost_above(root, choice->outer, choice->inner, choice->workers, &reading) ||
-		are_to_be_kept(root, joinrel, choice->total_cost, choice->workers))
+		are_to_be_kept(root, joinrel, reading, choice->workers))
 		return false;
 	return !wins_clearly_of(root, paths, choice->outer, choice->inner,
 							cost_kept_rows(joinrel, reading, rows, &startup));
 }
 
-/* Whether joins of such a price are to be kept if they are for a device, whatever their rows cost. */
+/* Whether joins may be kept if they are for a device, whatever their rows cost. */
 bool
 gh_joins_may_be_kept(PlannerInfo *root, RelOptInfo *joinrel, const GhJoinChoice *choice)
 {
-	return is_for_device(root, choice->outer, choice->inner) &&
-		are_to_be_kept(root, joinrel, choice->total_cost, choice->workers);
+	Cost		reading = 0;
+
+	if (!is_for_device(root, choice->outer, choice->inner))
+		return false;
+	(void) gh_chain_cost_above(root, choice->outer, choice->inner, choice->workers, &reading);
+	return are_to_be_kept(root, joinrel, reading, choice->workers);
 }
 
 /*
@@ -542,7 +552,7 @@ gh_rows_may_compete(PlannerInfo *root, RelOptInfo *joinrel, GhJoinStep *step,
 	if (step->has_rows)
 		return true;
 	return price_rows(root, &offer) &&
-		(are_to_be_kept(root, joinrel, choice->total_cost, choice->workers) ||
+		(are_to_be_kept(root, joinrel, gh_chain_device_cost(root, step, choice->workers), choice->workers) ||
 		 (offer_may_win(root, joinrel, &offer, choice->outer, choice->inner, choice->workers) &&
 		  (in_place || offer_competes(root, &offer, choice->outer, choice->inner, paths))));
 }
@@ -582,7 +592,7 @@ find_offer(PlannerInfo *root, Path *join, RowsOffer *offer)
 	offer->workers = joins->parallel_workers;
 	if (!price_rows(root, offer))
 		return NULL;
-	keep_joins(root, join);
+	keep_joins(root, join, offer);
 	force_offer(offer, joins);
 	return gh_rows_may_win(root, joinrel, linitial(sides), lsecond(sides)) &&
 		offer_may_win(root, joinrel, offer, linitial(sides), lsecond(sides), joins->parallel_workers) ? joins : NULL;

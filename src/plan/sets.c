@@ -164,7 +164,7 @@ gh_sets_estimate(PlannerInfo *root, const GhGrouping *grouping, double rows)
 
 		foreach(key, (List *) lfirst(lc))
 			exprs = lappend(exprs, list_nth(grouping->keys, lfirst_int(key)));
-		groups += exprs == NIL ? 1.0 : estimate_num_groups(root, exprs, rows, NULL, NULL);
+		groups += exprs == NIL ? 1.0 : gh_estimate_groups(root, exprs, rows);
 	}
 	return groups;
 }

@@ -82,5 +82,7 @@ CREATE INDEX ON mail_sales (ms_item, ms_order);
 CREATE INDEX ON mail_returns (mr_item, mr_order);
 CREATE INDEX ON web_sales (ws_item, ws_order);
 CREATE INDEX ON web_sales (ws_order);
+-- what is committed is to be written: before that VACUUM marks no page as all-visible
+SET synchronous_commit = on;
 CREATE INDEX ON stock (st_item);
 VACUUM (ANALYZE) days, times, addresses, classes, households, shoppers, items, shops, centers, modes, campaigns, shop_sales, shop_returns, mail_sales, mail_returns, web_sales, web_returns, stock;

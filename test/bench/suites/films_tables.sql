@@ -77,5 +77,7 @@ CREATE INDEX ON fact (film_id);
 CREATE INDEX ON fact (fact_kind_id);
 CREATE INDEX ON rating (film_id);
 CREATE INDEX ON link (film_id);
+-- what is committed is to be written: before that VACUUM marks no page as all-visible
+SET synchronous_commit = on;
 CREATE INDEX ON link (other_id);
 VACUUM (ANALYZE) film_kind, firm_kind, fact_kind, role_kind, link_kind, film, firm, film_firm, keyword, film_keyword, person, person_alias, part_name, role, fact, rating, link;

@@ -11,8 +11,8 @@
 # are PostgreSQL's; prints ratios to PostgreSQL's and their geometric means.  The status is 1 where answers differ.
 #
 # Environment
-#	SUITES		which (default: "star films channels"; tpch: the tables that tpch.sh has made, in the schema public)
-#	SCALE		of all (default: 0.25 of star and channels, 0.05 of films: 1.5, 0.7 and 1.8 million rows in the largest table)
+#	SUITES		which (default: "star films channels shapes"; tpch: the tables that tpch.sh has made, in the schema public)
+#	SCALE		of all (default: 0.25 of star, channels and shapes, 0.05 of films: 1.5, 0.7, 2.5 and 1.8 million rows in the largest table)
 #	QUERIES		which (default: all; "q1 q7")
 #	SYSTEMS		which (default: "postgresql gpuhash_cpu", and gpuhash_cuda where there is one)
 #	REPS		counted runs of each query (default: 3), after one that is not
@@ -75,7 +75,7 @@ systems="postgresql gpuhash_cpu"
 	-c "SELECT count(*) > 0 FROM gpuhash_devices WHERE engine = 'cuda' AND status = 'ready'")" != t ] || systems="$systems gpuhash_cuda"
 systems=${SYSTEMS:-$systems}
 processor_script >"$out/processor.sh"
-for suite in ${SUITES:-star films channels}; do
+for suite in ${SUITES:-star films channels shapes}; do
 	load "$suite"
 	session "$suite" | sql -f - 2>&1 | awk -v OFS='\t' -v suite="$suite" -v systems="$systems" -v reps="$reps" '
 		BEGIN { n = split(systems, order, " ") }

@@ -35,5 +35,7 @@ ALTER TABLE buyer ADD PRIMARY KEY (b_key);
 ALTER TABLE seller ADD PRIMARY KEY (s_key);
 ALTER TABLE product ADD PRIMARY KEY (p_key);
 ALTER TABLE sale ADD FOREIGN KEY (l_buyer) REFERENCES buyer, ADD FOREIGN KEY (l_day) REFERENCES day;
+-- what is committed is to be written: before that VACUUM marks no page as all-visible
+SET synchronous_commit = on;
 CREATE INDEX ON sale (l_day);
 VACUUM (ANALYZE) day, buyer, seller, product, sale;
