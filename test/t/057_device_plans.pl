@@ -48,6 +48,31 @@ sub is_right
 	return;
 }
 
+# A row has ten matches: the device does that, too, and hashes the smaller table, whichever PostgreSQL would; but a key of
+# which there are thousands is left to the host.
+$session->do(<<'SQL');
+CREATE TABLE lines AS SELECT i % 2000 AS k, i AS v, 'line ' || i % 3 AS kind FROM generate_series(1, 20000) i;
+CREATE TABLE crowds AS SELECT CASE WHEN i % 2 = 0 THEN 7 ELSE i % 2000 END AS k, i AS v FROM generate_series(1, 20000) i;
+VACUUM ANALYZE lines, crowds;
+SQL
+for my $from ('facts f JOIN lines l ON l.k = f.k', 'lines l JOIN facts f ON f.k = l.k')
+{
+	my $query = "SELECT l.kind, count(*), sum(f.v) FROM $from GROUP BY l.kind";
+	my $plan = plan_of($query);
+	like($plan, qr/\A\s*Custom Scan \(GpuHashAggregate\).*GpuHashJoin.*Seq Scan on facts f.*Seq Scan on lines l/s, "several matches: $from");
+	is_right($from, $query);
+}
+like(plan_of('EXPLAIN (ANALYZE, COSTS OFF) SELECT l.kind, count(*) FROM facts f JOIN lines l ON l.k = f.k GROUP BY 1'),
+	qr/Scan f \(rows=200000\), Join l.*Engine: cuda/s, 'several matches are found on the device');
+is_right('a key with thousands of matches', 'SELECT count(*), sum(c.v) FROM facts f JOIN crowds c ON c.k = f.k');
+
+# Groups that the planner takes to be few are grouped again where they are, if they are not.
+$session->do('CREATE TABLE few AS SELECT i AS k, i % 100 AS v FROM generate_series(1, 200000) i; ALTER TABLE few ALTER k SET (n_distinct = 10);
+	VACUUM ANALYZE few');
+my $again = 'SELECT count(*), max(s) FROM (SELECT k, sum(v) AS s FROM few GROUP BY k) x';
+like(plan_of("EXPLAIN (ANALYZE, COSTS OFF) $again"), qr/GpuHashAggregate.*GpuHashAggregate.*Groups Left on Device: 200000/s, 'groups of groups that were to be few');
+is_right('groups of groups', $again);
+
 my @WHOLE = (
 	['rows that the last join leaves', 'SELECT f.v, s.k FROM facts f JOIN customers c ON c.k = f.k
 		JOIN suppliers s ON s.k = f.a AND s.region = c.region WHERE f.day < 900'],

@@ -1,5 +1,5 @@
 # Queries in the shapes of other benchmarks (test/bench/suites): a star schema, many-way joins over skewed data, three sales
-# channels.  Over small data they give PostgreSQL's rows by the CPU engine and by the device of the service, which is
+# channels, one operation each.  Over small data they give PostgreSQL's rows by the CPU engine and by the device of the service, which is
 # the stand-in for it (test/fault) unless GPUHASH_STAND_IN is "no", at the planner's choice and where it is made to like
 # gpuhash.
 use GpuHash::Test 'module';
@@ -50,7 +50,7 @@ my @WAYS = (
 	['the device, by three processes', 'SET gpuhash.force_offload = on; SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0;
 		SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0']);
 
-for (['star', 0.01], ['films', 0.003], ['channels', 0.006])
+for (['star', 0.01], ['films', 0.003], ['channels', 0.006], ['shapes', 0.0025])
 {
 	my ($suite, $scale) = @$_;
 	my $tables = read_all('draws.sql') . read_all("${suite}_tables.sql");
