@@ -15,7 +15,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-#include "aggregate/exec.h"
+#include "aggregate/first.h"
 #include "fragment/device.h"
 #include "fragment/parallel.h"
 #include "service/service.h"
@@ -344,6 +344,8 @@ exec_aggregate(CustomScanState *css)
 	if (node->phase == GH_AGGREGATE_EMIT && gh_output_next(node))
 		return css->ss.ps.ps_ProjInfo != NULL ? ExecProject(css->ss.ps.ps_ProjInfo) :
 			css->ss.ss_ScanTupleSlot;
+	if (node->phase == GH_AGGREGATE_EMIT && node->fragment.member != NULL)
+		gh_aggregate_leave_unwanted(node);
 	node->phase = GH_AGGREGATE_DONE;
 	return NULL;
 }
@@ -355,6 +357,7 @@ static void
 forget_groups(GhAggregateNode *node)
 {
 	gh_having_forget(node);
+	gh_first_forget(node);
 	gh_aggregate_close_files(node);
 	if (node->groups != NULL)
 		gh_groups_destroy(node->groups);

@@ -23,15 +23,19 @@ typedef enum GhAggregatePhase
 /* Groups that come out next. */
 #define GH_OUTPUT_GROUPS 256
 
+/* What a group is that HAVING lets out, but is not among those that are wanted (first.c); beside a GhRowState. */
+#define GH_GROUP_UNWANTED 255
+
 typedef struct GhOutput
 {
+	bool		fresh;			/* no group of those in memory has come out */
 	uint32		count;
 	uint32		next;			/* which of them comes out next */
 	bool		is_final;		/* they are an engine's; else the node's own */
 	uint32		first;			/* of the node's own, which one is the first */
 	const char *records[GH_OUTPUT_GROUPS];	/* of an engine's */
 	const GhAggregateState *states[GH_OUTPUT_GROUPS];
-	uint8		verdicts[GH_OUTPUT_GROUPS]; /* of HAVING: a GhRowState each */
+	uint8		verdicts[GH_OUTPUT_GROUPS]; /* of HAVING: a GhRowState each, or GH_GROUP_UNWANTED */
 } GhOutput;
 
 typedef struct GhHaving GhHaving;
@@ -125,11 +129,12 @@ typedef struct GhAggregateNode
 	uint64		made;			/* groups of a device, of which what has left it is not all; 0: it is all */
 	uint64		left_there;		/* of these, those that have not left it */
 	uint64		behind;			/* and those that HAVING let out, but that are not among the first of the bound */
-	uint64		unwanted;		/* the same, in all runs */
 	GhFinalGroups *final;		/* those that engines made; NULL: nothing was read yet */
 	uint32		next_group;		/* of the node's own */
 	GhOutput	output;
 	GhHaving   *having;			/* NULL: not asked for yet */
+	bool		looked;			/* for what lets the first ones of the bound through; if there is something: */
+	struct GhFirstHost *firsts;	/* (first.c) */
 
 	/* a grouping over a grouping (nested.c) */
 	struct GhAggregateNode *above;	/* while this one reads its input for that one; else NULL */
@@ -228,6 +233,7 @@ extern const GhSide *gh_output_side(const GhAggregateNode *node, const GhOutput 
 extern void gh_output_take(GhAggregateNode *node, const char *records, Size size);
 extern bool gh_output_is_whole(const GhAggregateNode *node);
 extern void gh_output_show(GhAggregateNode *node, const char *records, Size size, void (*show) (void *arg), void *arg);
+extern uint64 gh_output_sample(GhAggregateNode *node, uint64 step, uint64 count, void (*show) (void *arg), void *arg);
 extern bool gh_output_next(GhAggregateNode *node);
 extern void gh_output_rewind(GhAggregateNode *node);
 
@@ -256,6 +262,8 @@ extern void gh_aggregate_reinit_dsm(CustomScanState *css, ParallelContext *pcxt,
 extern void gh_aggregate_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate);
 extern bool gh_aggregate_attach(GhAggregateNode *node);
 extern bool gh_aggregate_hand_over(GhAggregateNode *node);
+extern uint64 gh_aggregate_wanted(const GhAggregateNode *node);
+extern void gh_aggregate_leave_unwanted(GhAggregateNode *node);
 extern void gh_aggregate_drop_shared(GhAggregateNode *node);
 extern bool gh_aggregate_put_shared(GhAggregateNode *node);
 

@@ -71,7 +71,7 @@ gh_aggregate_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	GhAggregateNode *node = (GhAggregateNode *) css;
 	GhFragmentCounts *counts = &node->fragment.counts;
 	int			ngrouped = node->distinct != NULL ? node->nkeys - node->distinct->nkeys : node->nkeys;
-	GhLastSteps steps = {.name = ngrouped > 0 ? "Group" : "Aggregate",.unwanted = node->unwanted};
+	GhLastSteps steps = {.name = ngrouped > 0 ? "Group" : "Aggregate",.unwanted = counts->unwanted};
 
 	show_keys(node, "Group Key", 0, ngrouped, ancestors, es);
 	show_keys(node, "Distinct Key", ngrouped, node->nkeys, ancestors, es);

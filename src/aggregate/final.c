@@ -19,8 +19,9 @@
 #include "engine/pipeline/record.h"
 #include "fragment/stage.h"
 
-/* A sink's records are read about so many bytes at a time. */
+/* A sink's records are read about so many bytes at a time, and those of a sample. */
 #define GH_SINK_BYTES ((Size) 64 * 1024)
+#define GH_SAMPLE_BYTES ((Size) 2 * 1024)
 
 /* Some records, one behind the other. */
 typedef struct Chunk
@@ -47,6 +48,7 @@ struct GhFinalGroups
 	const Chunk *chunk;			/* whose turn comes; NULL: the file's, and then the sink's */
 	bool		file_ended;
 	GhCursor	cursor;			/* in the sink */
+	bool		is_sample;		/* what is read there is all over it */
 	GhRecordBuffer buffer;		/* some of the file's, or the sink's */
 	const char *records;
 	Size		left;			/* bytes */
@@ -139,14 +141,14 @@ gh_final_groups_add_sink(GhFinalGroups *final, GhStage *stage)
 static bool
 next_of_sink(GhFinalGroups *final)
 {
-	Size		room = GH_SINK_BYTES;
+	Size		room = final->is_sample ? GH_SAMPLE_BYTES : GH_SINK_BYTES;
 	Size		bytes = 0;
 
 	while (final->stage != NULL && !final->cursor.finished && bytes == 0)
 	{
 		char	   *buffer = gh_record_buffer(&final->buffer, room);
 
-		if (gh_stage_results(final->stage, &final->cursor, final->buffer.size, buffer, &bytes) == GH_TOO_SMALL)
+		if (gh_stage_results(final->stage, &final->cursor, room, buffer, &bytes) == GH_TOO_SMALL)
 		{
 			room = bytes;
 			bytes = 0;
@@ -201,6 +203,28 @@ gh_final_groups_next(GhFinalGroups *final, const char **records, uint32 room)
 			final->records += bytes;
 			final->left -= bytes;
 		}
+	return n;
+}
+
+/*
+ * The same, of a sample of one group in `step`, where groups lie in an order, those of a sink; a device's are in none.  The order
+ * of groups is no longer known then, until they are rewound.
+ */
+uint32
+gh_final_groups_sample(GhFinalGroups *final, const char **records, uint32 room, uint64 step)
+{
+	uint64		position = final->cursor.position;
+	uint32		n;
+
+	final->is_sample = true;
+	n = gh_final_groups_next(final, records, room);
+	final->is_sample = false;
+	/* what is absorbed is known by its turn */
+	if (final->absorbed == NULL && final->cursor.position > position)
+	{
+		final->left = 0;
+		final->cursor.position = position + n * step;
+	}
 	return n;
 }
 

@@ -11,7 +11,9 @@
  * Before that it makes the results of all aggregates of a group, which for states without a side cannot fail.
  * Programs raise nothing.
  *
- * Many groups of a device are judged there, by the same conditions, before they leave it (narrow.c).
+ * Many groups of a device are judged there, by the same conditions, before they leave it (narrow.c).  Where an
+ * ORDER BY ... LIMIT above wants the first groups alone, a longer program has behind the conditions what lets these
+ * through (first.c).
  */
 #include "postgres.h"
 
@@ -24,7 +26,7 @@
 #include "utils/memutils.h"
 #include "utils/numeric.h"
 
-#include "aggregate/exec.h"
+#include "aggregate/first.h"
 #include "aggregate/having.h"
 #include "compat.h"
 #include "expr/fold.h"
@@ -160,20 +162,6 @@ conditions_with_programs(GhAggregateNode *node, TupleDesc desc)
 	return result;
 }
 
-/* What the program's columns are, and whether it divides. */
-static void
-describe_program(const GhAggregateNode *node)
-{
-	GhHaving   *having = node->having;
-	const GhProgram *program = having->program;
-	const GhInstruction *instructions = gh_program_instructions(program);
-
-	for (uint32 i = 0; i < program->ncolumns; i++)
-		having->parts[i] = gh_having_part(node, gh_program_columns(program)[i].attribute);
-	for (uint32 i = 0; i < program->ninstructions; i++)
-		having->divides |= instructions[i].op == GH_OP_QUOTIENT;
-}
-
 /* Begins a program over groups, with the conditions or without them; NULL: all together they are too long. */
 GhTranslation *
 gh_having_begin(const GhAggregateNode *node, bool conditions)
@@ -188,24 +176,50 @@ gh_having_begin(const GhAggregateNode *node, bool conditions)
 	return translation;
 }
 
+/* What the program's columns are, and whether it divides. */
+static void
+describe_program(const GhAggregateNode *node, GhGroupsProgram *made)
+{
+	const GhProgram *program = made->program;
+	const GhInstruction *instructions = gh_program_instructions(program);
+
+	for (uint32 i = 0; i < program->ncolumns; i++)
+		made->parts[i] = gh_having_part(node, gh_program_columns(program)[i].attribute);
+	for (uint32 i = 0; i < program->ninstructions; i++)
+		made->divides |= instructions[i].op == GH_OP_QUOTIENT;
+}
+
+/* The program, which may have more behind so many instructions for the conditions; NULL: it is too long. */
+GhGroupsProgram *
+gh_having_end(const GhAggregateNode *node, GhTranslation *translation, uint32 nconditions)
+{
+	GhProgram  *program = gh_translate_end(translation);
+	GhGroupsProgram *made;
+	GhError		error;
+
+	if (program == NULL)
+		return NULL;
+	if (gh_program_check(program, program->bytes, &error) != GH_OK)
+		elog(ERROR, "%s", error.message);
+	made = palloc0(sizeof(GhGroupsProgram));
+	made->program = program;
+	made->nconditions = nconditions;
+	describe_program(node, made);
+	gh_batch_begin(&made->batch, program, (void *) TYPEALIGN(64, palloc(gh_batch_bytes(program) + 64)));
+	return made;
+}
+
 static void
 make_program(GhAggregateNode *node)
 {
 	GhHaving   *having = node->having;
 	GhTranslation *translation;
-	GhError		error;
 
 	having->conditions = conditions_with_programs(node, gh_having_desc(node));
 	translation = having->conditions == NIL ? NULL : gh_having_begin(node, true);
-	having->program = translation == NULL ? NULL : gh_translate_end(translation);
-	if (having->program == NULL)
-		return;
-	if (gh_program_check(having->program, having->program->bytes, &error) != GH_OK)
-		elog(ERROR, "%s", error.message);
-	having->whole = list_length(having->conditions) == list_length(node->fragment.css.ss.ps.plan->qual);
-	describe_program(node);
-	gh_batch_begin(&having->batch, having->program,
-				   (void *) TYPEALIGN(64, palloc(gh_batch_bytes(having->program) + 64)));
+	having->program = translation == NULL ? NULL : gh_having_end(node, translation, translation->ninstructions);
+	having->whole = having->program != NULL &&
+		list_length(having->conditions) == list_length(node->fragment.css.ss.ps.plan->qual);
 }
 
 /*
@@ -310,7 +324,7 @@ hand_back_scales(const GhAggregateNode *node, const GhOutput *output, int a, GhV
 {
 	const GhAggregateSpec *spec = &node->shown.specs[a];
 
-	if (!node->having->divides || spec->scales == 0)
+	if (spec->scales == 0)
 		return;
 	for (uint32 i = 0; i < output->count; i++)
 		if ((int) output->states[i][spec->scales].low != spec->argument.scale)
@@ -328,10 +342,12 @@ hand_back_sides(const GhAggregateNode *node, const GhOutput *output, GhVectorBat
 }
 
 static void
-fill_part(const GhAggregateNode *node, const GhOutput *output, const GhGroupsPart *part, GhVectorBatch *batch,
-		  GhVector *vector)
+fill_part(const GhAggregateNode *node, const GhOutput *output, GhGroupsProgram *program, uint32 column)
 {
+	const GhGroupsPart *part = &program->parts[column];
 	const GhAggregateSpec *spec = &node->shown.specs[part->number];
+	GhVectorBatch *batch = &program->batch;
+	GhVector   *vector = &batch->vectors[column];
 
 	if (part->kind == GH_PART_KEY)
 		fill_key(node, output, part->number, batch, vector);
@@ -342,41 +358,77 @@ fill_part(const GhAggregateNode *node, const GhOutput *output, const GhGroupsPar
 	else
 	{
 		fill_value(output, part->number, vector);
-		hand_back_scales(node, output, part->number, batch);
+		if (program->divides)
+			hand_back_scales(node, output, part->number, batch);
 	}
 }
 
-static void
-run_program(GhAggregateNode *node, GhOutput *output)
+/* Groups that HAVING's conditions let out, and that the rest of the program leaves out. */
+static uint32
+mark_unwanted(GhOutput *output, const GhVectorBatch *batch)
 {
-	GhHaving   *having = node->having;
-	GhVectorBatch *batch = &having->batch;
+	uint32		count = 0;
+
+	for (uint32 i = 0; i < output->count; i++)
+	{
+		if (output->verdicts[i] == GH_ROW_DROPPED || batch->state[i] != GH_ROW_DROPPED)
+			continue;
+		output->verdicts[i] = GH_GROUP_UNWANTED;
+		count++;
+	}
+	return count;
+}
+
+/* Evaluates a program, and what its states say; how many groups are left out that HAVING lets out. */
+static uint32
+run_program(const GhAggregateNode *node, GhOutput *output, GhGroupsProgram *program)
+{
+	GhVectorBatch *batch = &program->batch;
 
 	gh_batch_make_ready(batch, output->count);
 	batch->nrows = output->count;
 	memset(batch->state, GH_ROW_LIVE, output->count);
-	for (uint32 i = 0; i < having->program->ncolumns; i++)
-		fill_part(node, output, &having->parts[i], batch, &batch->vectors[i]);
+	for (uint32 i = 0; i < program->program->ncolumns; i++)
+		fill_part(node, output, program, i);
 	if (!output->is_final)
 		hand_back_sides(node, output, batch);
-	gh_program_run(having->program, batch);
-	/* the conditions behind those with programs are still to be asked */
+	(void) gh_program_run_part(program->program, batch, 0, program->nconditions);
+	memcpy(output->verdicts, batch->state, output->count);
+	if (program->nconditions == program->program->ninstructions)
+		return 0;
+	(void) gh_program_run_part(program->program, batch, program->nconditions, program->program->ninstructions);
 	for (uint32 i = 0; i < output->count; i++)
-		output->verdicts[i] = batch->state[i] == GH_ROW_LIVE && !having->whole ? GH_ROW_BACK : batch->state[i];
+		if (batch->state[i] == GH_ROW_BACK)
+			output->verdicts[i] = GH_ROW_BACK;
+	return mark_unwanted(output, batch);
+}
+
+/* The conditions behind those with programs are still to be asked. */
+static void
+judge_by_conditions(GhAggregateNode *node, GhOutput *output)
+{
+	(void) run_program(node, output, node->having->program);
+	for (uint32 i = 0; i < output->count && !node->having->whole; i++)
+		if (output->verdicts[i] == GH_ROW_LIVE)
+			output->verdicts[i] = GH_ROW_BACK;
 }
 
 /*
- * Which of the groups come out (GH_ROW_LIVE), are left out (GH_ROW_DROPPED), or are for PostgreSQL's expressions
- * to judge (GH_ROW_BACK).
+ * Which of the groups come out (GH_ROW_LIVE), are left out (GH_ROW_DROPPED, or GH_GROUP_UNWANTED, see first.c), or are for
+ * PostgreSQL's expressions to judge (GH_ROW_BACK).
  */
 void
 gh_having_judge(GhAggregateNode *node, GhOutput *output)
 {
-	if (node->fragment.css.ss.ps.qual == NULL)
+	GhGroupsProgram *first = gh_first_program(node);
+
+	if (first != NULL)
+		node->fragment.counts.unwanted += run_program(node, output, first);
+	else if (node->fragment.css.ss.ps.qual == NULL)
 		memset(output->verdicts, GH_ROW_LIVE, output->count);
 	/* a single group is not worth a program */
 	else if (node->shown.nkeys > 0 && gh_having_compile(node))
-		run_program(node, output);
+		judge_by_conditions(node, output);
 	else
 		memset(output->verdicts, GH_ROW_BACK, output->count);
 }

@@ -1,6 +1,6 @@
 /*
  * having.h
- *		HAVING as a program over groups: what having.c and narrow.c share.
+ *		Programs over groups, HAVING's among them: what having.c, first.c and narrow.c share.
  */
 #ifndef GPUHASH_AGGREGATE_HAVING_H
 #define GPUHASH_AGGREGATE_HAVING_H
@@ -28,17 +28,24 @@ typedef struct GhGroupsPart
 	int			number;			/* of the key or aggregate */
 } GhGroupsPart;
 
+/* A program over groups that are on the host. */
+typedef struct GhGroupsProgram
+{
+	GhProgram  *program;
+	uint32		nconditions;	/* its first instructions, which are HAVING's conditions */
+	bool		divides;		/* it has a quotient, whose digits depend on those that its numbers show */
+	GhGroupsPart parts[GH_PROGRAM_VECTORS_MAX]; /* by column of the program */
+	GhVectorBatch batch;
+} GhGroupsProgram;
+
 struct GhHaving
 {
 	MemoryContext context;		/* of what is below */
 	bool		tried;
 	ParamExecData *awaited;		/* the result of a subquery that was not run yet; NULL: there is none */
 	List	   *conditions;		/* over groups: the first ones, that have programs */
-	GhProgram  *program;		/* of all these; NULL: there is none */
+	GhGroupsProgram *program;	/* of all these; NULL: there is none */
 	bool		whole;			/* it has all the conditions */
-	bool		divides;		/* it has a quotient, whose digits depend on those that its numbers show */
-	GhGroupsPart parts[GH_PROGRAM_VECTORS_MAX]; /* by column of the program */
-	GhVectorBatch batch;
 };
 
 extern TupleDesc gh_having_desc(const GhAggregateNode *node);
@@ -47,5 +54,6 @@ extern Expr *gh_having_over_groups(GhAggregateNode *node, const Expr *expr);
 extern int	gh_having_columns(const GhAggregateNode *node);
 extern bool gh_having_compile(GhAggregateNode *node);
 extern GhTranslation *gh_having_begin(const GhAggregateNode *node, bool conditions);
+extern GhGroupsProgram *gh_having_end(const GhAggregateNode *node, GhTranslation *translation, uint32 nconditions);
 
 #endif							/* GPUHASH_AGGREGATE_HAVING_H */

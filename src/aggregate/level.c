@@ -50,6 +50,15 @@ gh_level_compile_having(GhAggregateNode *node)
 	return gh_having_compile(node);
 }
 
+/* Whether all that HAVING asks has a program. */
+bool
+gh_level_has_conditions(GhAggregateNode *node)
+{
+	bool		compiled = gh_level_compile_having(node);
+
+	return node->fragment.css.ss.ps.qual == NULL || (compiled && node->having->whole);
+}
+
 /* Over the relation of groups (having.h), of which the translation may already have some, and their conditions. */
 void
 gh_level_begin(GhLevel *level, GhTranslation *translation)

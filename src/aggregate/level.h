@@ -35,6 +35,7 @@ typedef struct GhLevel
 extern GhClass gh_level_class(const GhAggregate *aggregate);
 extern void gh_level_first(const GhAggregateNode *node, GhLevelGroups *groups);
 extern bool gh_level_compile_having(GhAggregateNode *node);
+extern bool gh_level_has_conditions(GhAggregateNode *node);
 extern void gh_level_begin(GhLevel *level, GhTranslation *translation);
 extern void gh_level_add_parts(GhLevel *level, const GhAggregateNode *node, const GhLevelGroups *groups);
 extern bool gh_level_add(GhLevel *level, GhGroupColumn column, GhClass value_class, GhOperand *operand);
@@ -50,16 +51,5 @@ extern bool gh_regroup_on_device(GhAggregateNode *node, GhSupply *supply, GhLeve
 
 extern bool gh_nested_take(GhAggregateNode *below, GhSupply *supply, const GhLevelGroups *groups,
 						   GhLevelCounts *counts);
-
-/* ---- first.c ---- */
-
-/* The first groups of an order: a condition that lets them through, and few others. */
-typedef struct GhFirstGroups GhFirstGroups;
-
-extern GhFirstGroups *gh_first_begin(GhAggregateNode *node, uint64 ngroups);
-extern uint64 gh_first_sample(const GhFirstGroups *first);
-extern void gh_first_take(GhFirstGroups *first, const char *records, Size size);
-extern bool gh_first_end(GhFirstGroups *first);
-extern bool gh_first_translate(const GhFirstGroups *first, GhTranslation *translation);
 
 #endif							/* GPUHASH_AGGREGATE_LEVEL_H */

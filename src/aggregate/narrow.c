@@ -11,6 +11,7 @@
  */
 #include "postgres.h"
 
+#include "aggregate/first.h"
 #include "aggregate/level.h"
 #include "engine/pipeline/record_row.h"
 #include "fragment/device.h"

@@ -155,15 +155,6 @@ undo(GhAggregateNode *node)
 	gh_aggregate_show(node, false);
 }
 
-/* Whether the conditions of the node below are all in the program. */
-static bool
-are_conditions_there(GhAggregateNode *below)
-{
-	bool		compiled = gh_level_compile_having(below);
-
-	return below->fragment.css.ss.ps.qual == NULL || (compiled && below->having->whole);
-}
-
 /*
  * The node below has read all, and its groups are the last level's of the supply.  They become groups of the
  * node that has asked for that, if they can: as rows that would have come out of the first step.
@@ -178,7 +169,7 @@ gh_nested_take(GhAggregateNode *below, GhSupply *supply, const GhLevelGroups *gr
 
 	if (gh_aggregate_order_matters(&node->fragment) ||
 		node->fragment.methods->why_not_on_device(&node->fragment) != NULL ||
-		!are_conditions_there(below))
+		!gh_level_has_conditions(below))
 		return false;
 	gh_fragment_forget_program(&node->fragment);
 	node->fragment.rows_below = &rows;

@@ -92,6 +92,7 @@ extern void gh_final_groups_leave_out(GhFinalGroups *final, uint64 count);
 extern uint64 gh_final_groups_left_out(const GhFinalGroups *final);
 extern void gh_final_groups_add_sink(GhFinalGroups *final, struct GhStage *stage);
 extern uint32 gh_final_groups_next(GhFinalGroups *final, const char **records, uint32 room);
+extern uint32 gh_final_groups_sample(GhFinalGroups *final, const char **records, uint32 room, uint64 step);
 extern const char *gh_final_groups_take(GhFinalGroups *final, Size *bytes);
 extern uint64 gh_final_groups_absorb(GhFinalGroups *final, GhGroups *groups);
 extern void gh_final_groups_rewind(GhFinalGroups *final);

@@ -3,7 +3,8 @@
  *		The groups as they come out, some hundred at a time: first those that engines made (final.c), then those in
  *		memory, and then those that wait in files.
  *
- * HAVING is asked of all of them at once (having.c), and only of a group that it does not leave out a tuple is made.
+ * HAVING is asked of all of them at once (having.c), and only of a group that it does not leave out a tuple is made.  So it is
+ * with what an ORDER BY ... LIMIT above does not want, once a sample of the groups tells (first.c).
  * A device's groups are judged before they leave it (narrow.c), or when they arrive, if nothing can be added to them, and
  * those that it leaves out are not even stored.
  */
@@ -12,8 +13,11 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 
-#include "aggregate/exec.h"
+#include "aggregate/first.h"
 #include "fragment/device.h"
+
+/* Of a sample, groups at a time: these lie next to each other. */
+#define GH_SAMPLE_GROUPS 16
 
 /* Key k of the i-th group; texts are the group's. */
 GhSqlValue
@@ -59,30 +63,44 @@ take_final(GhAggregateNode *node)
 	return output->count > 0;
 }
 
-/* Of those in memory, and then of those that wait in files; false: there are no more. */
+/* Of the node's own in memory, so many at most; false: there are no more. */
 static bool
-take_own(GhAggregateNode *node)
+take_in_memory(GhAggregateNode *node, uint32 room)
 {
 	GhOutput   *output = &node->output;
+	uint32		count = gh_groups_count(node->groups);
 
-	while (node->next_group >= gh_groups_count(node->groups))
-	{
-		if (node->files == NULL || !gh_group_files_next(node->files, node->groups))
-			return false;
-		node->next_group = 0;
-	}
+	if (node->next_group >= count)
+		return false;
 	output->is_final = false;
 	output->first = node->next_group;
-	output->count = Min(gh_groups_count(node->groups) - output->first, GH_OUTPUT_GROUPS);
+	output->count = Min(count - output->first, room);
 	node->next_group += output->count;
 	for (uint32 i = 0; i < output->count; i++)
 		output->states[i] = gh_groups_states(node->groups) + (Size) (output->first + i) * node->shown.naggregates;
 	return true;
 }
 
+/* Of those in memory, and then of those that wait in files; false: there are no more. */
+static bool
+take_own(GhAggregateNode *node)
+{
+	while (!take_in_memory(node, GH_OUTPUT_GROUPS))
+	{
+		if (node->files == NULL || !gh_group_files_next(node->files, node->groups))
+			return false;
+		node->next_group = 0;
+		gh_first_look(node);
+	}
+	return true;
+}
+
 static bool
 take_groups(GhAggregateNode *node)
 {
+	if (node->output.fresh || gh_first_awaits(node))
+		gh_first_look(node);
+	node->output.fresh = false;
 	node->output.next = 0;
 	if (!take_final(node) && !take_own(node))
 	{
@@ -248,20 +266,91 @@ gh_output_show(GhAggregateNode *node, const char *records, Size size, void (*sho
 	}
 }
 
-/* Loads the i-th group, unless HAVING leaves it out. */
+/* ------------------------------------------------------------------ a sample */
+
+/* Some groups of a sample; false: there are no more in memory. */
+static bool
+take_of_sample(GhAggregateNode *node, uint64 step)
+{
+	GhOutput   *output = &node->output;
+
+	output->count = gh_final_groups_sample(node->final, output->records, GH_SAMPLE_GROUPS, step);
+	if (output->count > 0)
+	{
+		find_states(node);
+		return true;
+	}
+	if (!take_in_memory(node, GH_SAMPLE_GROUPS))
+		return false;
+	node->next_group = (uint32) Min(output->first + output->count * step, PG_UINT32_MAX);
+	return true;
+}
+
+/* Begins anew, behind so many groups that have come out at once. */
+static void
+go_on_behind(GhAggregateNode *node, uint32 came, bool were_final)
+{
+	GhOutput   *output = &node->output;
+
+	output->next = output->count = 0;
+	gh_final_groups_rewind(node->final);
+	node->next_group = were_final ? 0 : came;
+	if (came > 0 && were_final)
+		(void) gh_final_groups_next(node->final, output->records, came);
+}
+
+/*
+ * Before others of those in memory than the first ones come out: shows some of all of these, one of `step`, that HAVING lets out
+ * for sure.  How many were looked at for that: `count`, or all.
+ */
+uint64
+gh_output_sample(GhAggregateNode *node, uint64 step, uint64 count, void (*show) (void *arg), void *arg)
+{
+	GhOutput   *output = &node->output;
+	uint32		came = output->next;
+	bool		were_final = output->is_final;
+	uint64		seen = 0;
+
+	node->next_group = 0;
+	gh_final_groups_rewind(node->final);
+	for (; seen < count && take_of_sample(node, step); seen += output->count)
+	{
+		CHECK_FOR_INTERRUPTS();
+		gh_having_judge(node, output);
+		for (uint32 i = 0; i < output->count; i++)
+		{
+			if (output->verdicts[i] != GH_ROW_LIVE)
+				continue;
+			load_group(node, i);
+			show(arg);
+		}
+	}
+	go_on_behind(node, came, were_final);
+	return seen;
+}
+
+/* ------------------------------------------------------------------- the next */
+
+/* Loads the i-th group, unless it is left out. */
 static bool
 comes_out(GhAggregateNode *node, uint32 i)
 {
 	PlanState  *ps = &node->fragment.css.ss.ps;
 	uint8		verdict = node->output.verdicts[i];
 
-	if (verdict == GH_ROW_DROPPED)
+	if (verdict == GH_GROUP_UNWANTED)
 		return false;
-	load_group(node, i);
-	return verdict == GH_ROW_LIVE || ExecQual(ps->qual, ps->ps_ExprContext);
+	if (verdict != GH_ROW_DROPPED)
+	{
+		load_group(node, i);
+		if (verdict == GH_ROW_LIVE || ExecQual(ps->qual, ps->ps_ExprContext))
+			return true;
+	}
+	InstrCountFiltered1(ps, 1);
+	return false;
 }
 
-/* The next group that HAVING lets out, in the scan tuple; false: there are no more. */
+/* The next group that comes out, in the scan tuple; false: there are no more. */
 bool
 gh_output_next(GhAggregateNode *node)
 {
@@ -274,7 +363,6 @@ gh_output_next(GhAggregateNode *node)
 			return false;
 		if (comes_out(node, output->next++))
 			return true;
-		InstrCountFiltered1(&node->fragment.css.ss.ps, 1);
 	}
 }
 
@@ -283,8 +371,9 @@ void
 gh_output_rewind(GhAggregateNode *node)
 {
 	node->output.next = node->output.count = 0;
+	node->output.fresh = true;
 	node->next_group = 0;
 	gh_final_groups_rewind(node->final);
 	InstrCountFiltered1(&node->fragment.css.ss.ps, gh_final_groups_left_out(node->final));
-	node->unwanted += node->behind;
+	node->fragment.counts.unwanted += node->behind;
 }

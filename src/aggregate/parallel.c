@@ -64,6 +64,7 @@ typedef struct GhSharedGroups
 typedef struct GhAggregateShared
 {
 	GhFragmentShared fragment;	/* must be first */
+	uint64		wanted;			/* groups, as of gh_bound_rows: workers do not see the Limit */
 	SharedFileSet files;
 	ConditionVariable ready_changed;
 	pg_atomic_uint32 parted;	/* somebody has left a file */
@@ -139,6 +140,13 @@ make_member(CustomScanState *css)
 	return &member->fragment;
 }
 
+/* By the leader, before each run. */
+static void
+tell_wanted(CustomScanState *css, GhAggregateShared *shared)
+{
+	shared->wanted = gh_bound_rows(&((GhAggregateNode *) css)->bound, &css->ss.ps);
+}
+
 /* InitializeDSMCustomScan, in the leader.  Without a segment there are no workers. */
 void
 gh_aggregate_init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate)
@@ -151,6 +159,7 @@ gh_aggregate_init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordin
 	ConditionVariableInit(&shared->ready_changed);
 	gh_fragment_init_dsm((GhFragment *) css, pcxt, &shared->fragment, make_member(css));
 	init_run(shared);
+	tell_wanted(css, shared);
 }
 
 /* ReInitializeDSMCustomScan: the workers of the last run have left. */
@@ -166,6 +175,7 @@ gh_aggregate_reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coord
 	SharedFileSetDeleteAll(&shared->files);
 	gh_fragment_reinit_dsm(&shared->fragment);
 	init_run(shared);
+	tell_wanted(css, shared);
 }
 
 /* InitializeWorkerCustomScan */
@@ -578,6 +588,25 @@ take_parts(GhAggregateNode *node)
 }
 
 /* ------------------------------------------------------------------ one run */
+
+/* How many groups an ORDER BY ... LIMIT above wants; 0: all, or that is not known. */
+uint64
+gh_aggregate_wanted(const GhAggregateNode *node)
+{
+	return node->fragment.member != NULL ? shared_of(node)->wanted :
+		gh_bound_rows(&node->bound, unconstify(PlanState *, &node->fragment.css.ss.ps));
+}
+
+/* All groups have come out: what of them did not is only known now. */
+void
+gh_aggregate_leave_unwanted(GhAggregateNode *node)
+{
+	GhFragmentShared *shared = node->fragment.member->shared;
+
+	SpinLockAcquire(&shared->mutex);
+	shared->totals.unwanted += node->fragment.counts.unwanted;
+	SpinLockRelease(&shared->mutex);
+}
 
 /* Begins a participant's part; false: all is done. */
 bool

@@ -41,6 +41,7 @@ gh_counts_add(GhFragmentCounts *totals, const GhFragmentCounts *counts)
 	totals->resident_tables += counts->resident_tables;
 	totals->groups_shared += counts->groups_shared;
 	totals->groups_left += counts->groups_left;
+	totals->unwanted += counts->unwanted;
 	totals->on_device |= counts->on_device;
 	totals->device_bytes += counts->device_bytes;
 	totals->device_memory += counts->device_memory;

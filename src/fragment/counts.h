@@ -37,6 +37,7 @@ typedef struct GhFragmentCounts
 	uint64		resident_tables;	/* of joins, that were there */
 	uint64		groups_shared;	/* that another node had made */
 	uint64		groups_left;	/* or rows, that it made, and that did not leave it */
+	uint64		unwanted;		/* groups that did not come out, since they are not among the first of an order, in all runs */
 	uint64		device_bytes;	/* that it read */
 	uint64		device_memory;	/* bytes, at most */
 	instr_time	wait_time;		/* for it */

@@ -104,6 +104,14 @@ gh_first_values_begin(const Sort *sort, Expr *key, uint64 wanted)
 	return first;
 }
 
+static void
+free_value(const GhFirstValues *first, NullableDatum *value)
+{
+	if (!value->isnull && !first->by_value)
+		pfree(DatumGetPointer(value->value));
+	pfree(value);
+}
+
 /* One that is in front of the last of the first ones takes its place among them. */
 static void
 replace_last(GhFirstValues *first, NullableDatum *kept)
@@ -112,6 +120,7 @@ replace_last(GhFirstValues *first, NullableDatum *kept)
 
 	binaryheap_replace_first(first->heap, PointerGetDatum(kept));
 	first->ties = compare(last, binaryheap_first(first->heap), first) == 0 ? first->ties + 1 : 0;
+	free_value(first, (NullableDatum *) DatumGetPointer(last));
 }
 
 static bool
@@ -147,6 +156,24 @@ gh_first_values_add(GhFirstValues *first, NullableDatum value)
 
 /* ------------------------------------------------------------ the condition */
 
+/* Whether the key is not behind a value that is not NULL. */
+static Expr *
+make_comparison(const GhFirstValues *first, Expr *value)
+{
+	Expr	   *not_behind = make_opclause(first->not_behind, BOOLOID, false, first->key, value, InvalidOid,
+										   first->collation);
+
+	set_opfuncid((OpExpr *) not_behind);
+	return not_behind;
+}
+
+/* A condition like one that there may be: whether the key can be compared is known before there are values. */
+Expr *
+gh_first_values_comparison(const GhFirstValues *first)
+{
+	return make_comparison(first, first->key);
+}
+
 /* Whatever is not behind the last of the first ones: NULL is one of them, or is behind all that are none. */
 static Expr *
 make_condition(const GhFirstValues *first, const NullableDatum *last)
@@ -164,9 +191,7 @@ make_condition(const GhFirstValues *first, const NullableDatum *last)
 		return (Expr *) null;
 	value = makeConst(type, exprTypmod((Node *) first->key), exprCollation((Node *) first->key),
 					  first->length, last->value, false, first->by_value);
-	not_behind = make_opclause(first->not_behind, BOOLOID, false, first->key, (Expr *) value, InvalidOid,
-							   first->collation);
-	set_opfuncid((OpExpr *) not_behind);
+	not_behind = make_comparison(first, (Expr *) value);
 	return first->order.ssup_nulls_first ? makeBoolExpr(OR_EXPR, list_make2(null, not_behind), -1) :
 		not_behind;
 }

@@ -13,6 +13,7 @@ typedef struct GhFirstValues GhFirstValues;
 
 extern GhFirstValues *gh_first_values_begin(const Sort *sort, Expr *key, uint64 wanted);
 extern void gh_first_values_add(GhFirstValues *first, NullableDatum value);
+extern Expr *gh_first_values_comparison(const GhFirstValues *first);
 extern Expr *gh_first_values_condition(const GhFirstValues *first);
 extern double gh_first_sample_pages(double pages, double wanted);
 

@@ -438,7 +438,8 @@ struct GhPipelineEngine
 	 * Of groups and rows: writes records (GhRecordHead) that the cursor has not passed to buffer, aligned to
 	 * 8.  *bytes is how many bytes came, also 0.  GH_TOO_SMALL: the next record alone needs *bytes.  Waits
 	 * for all requests.  GH_STOPPED: none came, and the cursor is good for the next call; requests that had not
-	 * ended may have been stopped, too.
+	 * ended may have been stopped, too.  Of groups on the CPU the cursor's position is how many groups it has passed,
+	 * and may be set to any number.
 	 */
 	GhStatus	(*results) (GhPipeline *pipeline, GhCursor *cursor, size_t capacity, void *buffer,
 							size_t *bytes, GhError *error);
