@@ -33,7 +33,7 @@
 #define GH_SAMPLE_PER_GROUP 16
 /* It is no use if the sample is more than this part of all. */
 #define GH_SAMPLE_PART 4
-/* The least on the host, where it needs no pipeline of its own. */
+/* Instead of that, on the host, where it needs no pipeline of its own. */
 #define GH_HOST_SAMPLE_MIN 1024
 /* There are so many times the groups of a partition, at least (spill.c, parallel.c). */
 #define GH_HOST_PARTITIONS 16
@@ -260,7 +260,8 @@ is_sampling(GhAggregateNode *node, uint64 ngroups)
 	if (node->firsts != NULL)
 		return !node->firsts->awaits || goes_on(node);
 	wanted = gh_aggregate_wanted(node);
-	sample = sample_of(node->files != NULL ? ngroups * GH_HOST_PARTITIONS : ngroups, wanted, GH_HOST_SAMPLE_MIN);
+	sample = sample_of(node->files != NULL ? ngroups * GH_HOST_PARTITIONS : ngroups, wanted,
+					   Min(GH_HOST_SAMPLE_MIN, gh_batch_rows));
 	/* a device has left out what is not wanted */
 	node->looked = wanted == 0 || node->behind > 0;
 	return !node->looked && sample > 0 && begin_on_host(node, wanted, sample);

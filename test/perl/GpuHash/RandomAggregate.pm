@@ -9,6 +9,7 @@
 #		changing	(an option, too) whether it reads tables that change
 #		distinct	whether it is SELECT DISTINCT
 #		several		whether its aggregates with DISTINCT may have several arguments
+#		limited		whether it has a LIMIT
 #		outer		whether it was made so that its last join is a right or full one; as an option, how often it is
 #	GpuHash::RandomAggregate::scan(%options)	a query for rows of one table, likewise; its rows are text
 #		parallel	(an option) it may not depend on the order of rows
@@ -39,6 +40,8 @@ my (@wide, @dimensions, $merged, $outer, $in_order, $parameter, $any_error);
 my ($distinct, $distinct_kind, @others);
 # Whether the query may have grouping sets: sums of floats in them are PostgreSQL's.
 my $sets;
+# Whether the query is to have many groups, of which the first are wanted.
+my $many;
 
 sub column
 {
@@ -73,7 +76,7 @@ sub united
 sub source
 {
 	my ($changing) = @_;
-	my $table = $changing && rand() < 0.8 ? one_of(@CHANGING) : one_of(@FACTS, 'f3', 'f4', 'f5');
+	my $table = $many ? 'f5' : $changing && rand() < 0.8 ? one_of(@CHANGING) : one_of(@FACTS, 'f3', 'f4', 'f5');
 	my $kind = rand();
 	@wide = ('a');
 	if ($kind < 0.5)
@@ -270,9 +273,14 @@ sub distinct_sql
 sub select_sql
 {
 	my ($from, $where) = @_;
-	return distinct_sql($from, $where) if !$sets && rand() < 0.1;
+	if (!$sets && rand() < 0.1)
+	{
+		my ($sql, $nkeys, $nfloats) = distinct_sql($from, $where);
+		return (first($sql, $nkeys), $nkeys, $nfloats);
+	}
 	my $nkeys = $sets ? one_of(1, 2, 2, 3, 3) : one_of(0, 0, 1, 1, 1, 1, 2, 2, 3, 4);
 	my @keys = map { key() } 1 .. $nkeys;
+	$keys[-1] = one_of('a.id', 'a.id', 'a.id % 4000', 'a.i8') if $many && @keys && $from =~ /\bf5 a\b/;
 	my (@exact, @floats);
 	for (1 .. one_of(1, 1, 2, 3, 4, 6))
 	{
@@ -297,7 +305,20 @@ sub select_sql
 	$sql .= ' GROUP BY ' . ($sets ? grouping_sets($nkeys) : join(', ', 1 .. $nkeys)) if $nkeys > 0;
 	$sql .= ' HAVING ' . having($keys[0]) if rand() < 0.3;
 	$sql .= ' HAVING count(*) > ' . GpuHash::RandomPairs::value($keys[0]) if $sql !~ /HAVING/ && !$sets && !$any_error && !$in_order && ($keys[0] // '') =~ /^a\.(?:k4|k8|g|i2)$/ && rand() < 0.15;
+	# PostgreSQL orders by one of two keys that are the same, also where they are of other grouping sets
+	my %seen;
+	$sql = first($sql, scalar @output) if !$sets || !grep { $seen{$_}++ } @keys;
 	return ($sql, scalar @output, scalar @floats);
+}
+
+# Maybe just the first rows, in an order by all columns that are the same any way: these have keys that tell groups apart.  What raises
+# an error may not come to it, then.
+sub first
+{
+	my ($sql, $columns) = @_;
+	return $sql if $any_error || $sql !~ /GROUP BY|^SELECT DISTINCT (?!ON)/ || rand() > ($many ? 0.9 : 0.05);
+	my @columns = sort { rand() <=> 0.5 } 1 .. $columns;
+	return "$sql ORDER BY " . join(', ', map { $_ . one_of('', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST') } @columns) . ' LIMIT ' . one_of(1, 1, 2, 4, 12, 60) . one_of('', '', '', ' OFFSET 4');
 }
 
 # A condition with a subquery; all but the last become joins or are asked in an order of their own.
@@ -333,11 +354,12 @@ sub query
 	$in_order = 0;
 	$merged = undef;
 	$outer = rand() < ($options{outer} // 0);
+	$many = !$outer && rand() < 0.12;
 	my $from = $outer ? outer_source($options{changing}) : source($options{changing});
 	my $member = rand() < ($outer ? 0.05 : 0.2) ? one_of(@MEMBERSHIPS, map { GpuHash::RandomPairs::subquery() } @MEMBERSHIPS) : undef;
 	$member .= ' AND ' . GpuHash::RandomPairs::subquery() if defined $member && rand() < 0.2;
 	$in_order &&= $options{in_order} && !defined $member;
-	$any_error = !@dimensions && !$outer && !defined $member && rand() < 0.65;
+	$any_error = !@dimensions && !$outer && !defined $member && !$many && rand() < 0.65;
 	my $correlated = (!@dimensions || $outer) && rand() < 0.08;
 	$parameter = !$correlated && rand() < ($outer ? 0.04 : 0.08);
 	undef $distinct;
@@ -363,9 +385,9 @@ sub query
 	my $text = 'SELECT ROW(' . join(', ', map { "c$_" } 0 .. $exact - 1) . ')::text, ROW(' . join(', ', map { "r$_" } 0 .. $floats - 1) . ")::text FROM ($sql) s ORDER BY 1, 2";
 	my $several = defined $distinct && grep { $_->[0] ne $distinct } @others;
 	my $selects = $sql =~ /^SELECT DISTINCT/ ? 1 : 0;
-	return { sql => $text, explain => $text, in_order => $in_order, outer => $outer, distinct => $selects, several => $several } if !$parameter;
+	return { sql => $text, explain => $text, in_order => $in_order, outer => $outer, distinct => $selects, several => $several, limited => scalar($sql =~ / LIMIT \d/) } if !$parameter;
 	(my $explain = $text) =~ s/\$1/5/g;
-	return { sql => "PREPARE q(int) AS $text; EXECUTE q(5); EXECUTE q(0); EXECUTE q(NULL); DEALLOCATE q", explain => $explain, in_order => $in_order, outer => $outer, distinct => $selects, several => $several };
+	return { sql => "PREPARE q(int) AS $text; EXECUTE q(5); EXECUTE q(0); EXECUTE q(NULL); DEALLOCATE q", explain => $explain, in_order => $in_order, outer => $outer, distinct => $selects, several => $several, limited => scalar($sql =~ / LIMIT \d/) };
 }
 
 # Steps of a cursor over a query, there and back.

@@ -82,7 +82,7 @@ sub compare
 	# a hash aggregation takes the rows as they come
 	$settings .= '; SET enable_hashagg = on; SET enable_sort = ' . ($query->{in_order} ? 'off' : 'on');
 	$settings .= $small ? "; SET work_mem = " . one_of("'64kB'", "'320kB'") . "; SET hash_mem_multiplier = 1" : "; SET work_mem = '4MB'; SET hash_mem_multiplier = 2";
-	my $answer = GpuHash::RandomRun::both_ways($session, %$query, settings => $settings, forced => "SET max_parallel_workers_per_gather = $workers", shown => $device && ($run->{queries} <= 2000 || $run->shown));
+	my $answer = GpuHash::RandomRun::both_ways($session, %$query, settings => $settings, forced => "SET max_parallel_workers_per_gather = $workers", shown => ($device && ($run->{queries} <= 2000 || $run->shown)) || $query->{limited});
 	my ($error, $want_error) = @$answer{qw(error want_error)};
 	my $fewer_errors = $want_error ne '' && $error eq '' && $answer->{plan} =~ /GpuHashScan/;
 	my $same = $error eq '' && $want_error eq '' ? same(@$answer{qw(got want)}, $query->{in_order}) : $error ne '' && $want_error ne '';
@@ -108,6 +108,8 @@ sub compare
 	$count->{select_distinct}++ if $query->{distinct} && $answer->{plan} =~ /GpuHashAggregate/;
 	$count->{sets}++ if $answer->{plan} =~ /Grouping Sets: /;
 	$count->{sets_by_device}++ if $answer->{shown} =~ /Grouping Sets: / && done_by_device($answer->{shown});
+	$count->{limited}++ if $query->{limited};
+	$count->{first}++ if $answer->{shown} =~ /, First \(rows=/;
 	$count->{unnested}++ if GpuHash::RandomPairs::is_unnested($answer->{plan});
 	$count->{small}++ if $small;
 	$count->{shown}++ if $answer->{shown} =~ /GpuHashAggregate/ && !$query->{outer};
@@ -128,10 +130,10 @@ sub test
 	$run = GpuHash::RandomRun->new(queries => $options{queries});
 	$run->start(device => $device, devices => $options{devices});
 	my $sum = $run->all(\&compare);
-	$sum->{$_} //= 0 for qw(compared errors other_errors fewer_errors offloaded parallel joins outer_joins pairs coded bushy distinct several_distinct select_distinct sets sets_by_device unnested small in_order rows shown by_device outer_by_device pairs_by_device coded_by_device bushy_by_device divided);
+	$sum->{$_} //= 0 for qw(compared errors other_errors fewer_errors offloaded parallel joins outer_joins pairs coded bushy distinct several_distinct select_distinct sets sets_by_device unnested small in_order rows shown by_device outer_by_device pairs_by_device coded_by_device bushy_by_device divided limited first);
 	my $wrong = @{ $sum->{wrong} };
-	note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; %d offloaded, %d of them in parallel, %d of joins, %d whose last is a right or full one, %d with further conditions, %d with joins inside, %d with DISTINCT in aggregates, %d of these with several arguments, %d with SELECT DISTINCT, %d with grouping sets, %d with groups in place of subqueries; %d with little memory, %d with floats in order; %d errors, %d of them others, %d of them none; %d rows in all, %d changes of another session, %.0f s',
-		$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(offloaded parallel joins outer_joins pairs bushy distinct several_distinct select_distinct sets unnested small in_order errors other_errors fewer_errors rows changes seconds)});
+	note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; %d offloaded, %d of them in parallel, %d of joins, %d whose last is a right or full one, %d with further conditions, %d with joins inside, %d with DISTINCT in aggregates, %d of these with several arguments, %d with SELECT DISTINCT, %d with grouping sets, %d with groups in place of subqueries, %d of which the first were wanted, and of %d others left out; %d with little memory, %d with floats in order; %d errors, %d of them others, %d of them none; %d rows in all, %d changes of another session, %.0f s',
+		$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(offloaded parallel joins outer_joins pairs bushy distinct several_distinct select_distinct sets unnested limited first small in_order errors other_errors fewer_errors rows changes seconds)});
 	note("$sum->{by_device} of $sum->{shown} were done by the device to their end, $sum->{outer_by_device} of right and full joins, $sum->{pairs_by_device} of joins with further conditions, $sum->{sets_by_device} with grouping sets, and $sum->{bushy_by_device} with joins inside") if $device;
 	$run->check($sum);
 	note("$sum->{divided} by several devices") if $options{devices};
@@ -149,6 +151,7 @@ sub test
 	cmp_ok($sum->{sets}, '>', 0.02 * $sum->{compared}, 'some with grouping sets');
 	cmp_ok($sum->{sets_by_device}, '>', 0, 'some of these by the device') if $device && $sum->{compared} >= 500;
 	cmp_ok($sum->{unnested}, '>', 0, 'and some had groups in place of subqueries') if $sum->{compared} >= 300;
+	cmp_ok($sum->{first}, '>', 0, 'of some the groups that were not among the first were left out') if $sum->{limited} >= 60;
 	cmp_ok($sum->{errors}, '<', 0.4 * $sum->{compared}, 'most had no error');
 	cmp_ok($sum->{other_errors}, '<=', 2 + 0.02 * $sum->{compared}, 'very few had another error');
 	cmp_ok($sum->{fewer_errors}, '<=', 2 + 0.001 * $sum->{compared}, 'next to none had no error where PostgreSQL has one');

@@ -3,8 +3,8 @@
 #
 #	GpuHash::RandomLevels::test(queries => 300);
 #
-# With the service and engine = cuda.  Their table has no value that a device hands back, so that groups are whole there,
-# and do not leave it (src/aggregate/README).  Everything follows from Perl's random numbers: srand() first.
+# With the service, most with engine = cuda.  Their table has no value that a device hands back, so that groups are whole there,
+# and do not leave it (src/aggregate/README).  The others have the CPU engine, and its groups, by one process or several.  Everything follows from Perl's random numbers: srand() first.
 #
 # Each query is one text of all its rows; those of a LIMIT are sorted by all their columns.  Numerics that are equal and
 # look different, sums of a choice, are nothing but summed and counted by a grouping above.
@@ -137,11 +137,17 @@ sub compare
 	my ($session, $count, $changing) = @_;
 	my $query = query();
 	my $settings = 'SET gpuhash.batch_rows = ' . one_of(256, 256, 1024) . '; SET work_mem = ' . one_of("'64kB'", "'4MB'", "'4MB'") . '; SET enable_sort = on; SET enable_hashagg = on; SET gpuhash.enable_resident = ' . one_of('on', 'off');
-	my $answer = GpuHash::RandomRun::both_ways($session, %$query, settings => $settings, forced => 'SET max_parallel_workers_per_gather = 0', shown => 1);
+	my $on_host = rand() < 0.3;
+	my $forced = $on_host ? "SET gpuhash.engine = cpu; SET hash_mem_multiplier = " . one_of(1, 2) . '; SET max_parallel_workers_per_gather = ' . one_of(0, 0, 0, 1, 2) :
+		'SET gpuhash.engine = cuda; SET hash_mem_multiplier = 2; SET max_parallel_workers_per_gather = 0';
+	my $answer = GpuHash::RandomRun::both_ways($session, %$query, settings => $settings, forced => $forced, shown => 1);
 	my $same = $answer->{error} eq $answer->{want_error} && $answer->{got} eq $answer->{want};
 	push @{ $count->{wrong} }, $answer->{printed} if !$same;
 	push @{ $count->{invalid} }, $answer->{printed} if $answer->{want_error} ne '';
 	$count->{compared}++;
+	$count->{on_host} += $on_host;
+	$count->{first_on_host} += $on_host && $answer->{shown} =~ /, First \(rows=/ ? 1 : 0;
+	return if $on_host;
 	$count->{left} += $answer->{shown} =~ /Groups Left on Device: [1-9]/ ? 1 : 0;
 	$count->{distinct} += $answer->{shown} =~ /Distinct Key.*Distinct \(rows=(\d+)\).*Groups Left on Device: [1-9]/s ? 1 : 0;
 	$count->{sets} += $answer->{shown} =~ /Grouping Sets.*Engine: cuda.*Groups Left on Device: [1-9]/s ? 1 : 0;
@@ -158,17 +164,19 @@ sub test
 	$run->start(device => 1);
 	$run->{server}->query($TABLE);
 	my $sum = $run->all(\&compare);
-	$sum->{$_} //= 0 for qw(compared left distinct sets first nested shared);
+	$sum->{$_} //= 0 for qw(compared left distinct sets first nested shared on_host first_on_host);
+	my $device = $sum->{compared} - $sum->{on_host};
 	my $wrong = @{ $sum->{wrong} };
-	note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; of %d groups stayed on the device; %d with DISTINCT, %d with grouping sets, %d of which the first were wanted, %d groupings over groupings; of %d groups were shared; %.0f s',
-		$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(left distinct sets first nested shared seconds)});
+	note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; of %d groups stayed on the device; %d with DISTINCT, %d with grouping sets, %d of which the first were wanted, %d groupings over groupings; of %d groups were shared; %d by the CPU engine, of %d of which the first were wanted; %.0f s',
+		$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(left distinct sets first nested shared on_host first_on_host seconds)});
 	$run->check($sum);
-	cmp_ok($sum->{shared}, '>', 0.02 * $sum->{compared}, 'of some two nodes had the same groups');
-	cmp_ok($sum->{left}, '>', 0.25 * $sum->{compared}, 'of many queries groups stayed on the device');
-	cmp_ok($sum->{distinct}, '>', 0.04 * $sum->{compared}, 'of some with DISTINCT');
+	cmp_ok($sum->{shared}, '>', 0.02 * $device, 'of some two nodes had the same groups');
+	cmp_ok($sum->{left}, '>', 0.25 * $device, 'of many queries groups stayed on the device');
+	cmp_ok($sum->{distinct}, '>', 0.04 * $device, 'of some with DISTINCT');
 	cmp_ok($sum->{sets}, '>', 0, 'of some with grouping sets');
 	cmp_ok($sum->{first}, '>', 0, 'of some as they were not among the first');
-	cmp_ok($sum->{nested}, '>', 0.1 * $sum->{compared}, 'and of some for the grouping above');
+	cmp_ok($sum->{first_on_host}, '>', 0.02 * $sum->{on_host}, 'and of some of the CPU engine');
+	cmp_ok($sum->{nested}, '>', 0.1 * $device, 'and of some for the grouping above');
 	return;
 }
 
