@@ -87,8 +87,11 @@ gh_fragment_init_dsm(GhFragment *fragment, ParallelContext *pcxt, GhFragmentShar
 void
 gh_fragment_reinit_dsm(GhFragmentShared *shared)
 {
+	uint64		unwanted = shared->totals.unwanted;
+
 	gh_device_unshare(&shared->device);
 	init_run(shared);
+	shared->totals.unwanted = unwanted;
 }
 
 void
