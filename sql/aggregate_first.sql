@@ -27,6 +27,7 @@ BEGIN
         BEGIN
             EXECUTE format('SELECT array_agg(s::text) FROM (%s) s', query) INTO got;
             result := coalesce(cardinality(got), 0) || ' rows';
+            CONTINUE WHEN enabled = 0;
             EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
             SELECT jsonb_path_query_first(plan, '$.**.Steps[*] ? (@."Step Type" == "First").Rows')::numeric / max(rows::numeric)
             INTO share FROM jsonb_path_query(plan, '$.**.Steps[*] ? (@."Step Type" == "Group").Rows') rows;
@@ -75,9 +76,9 @@ SELECT c.*, query FROM af_queries, LATERAL compare_first(query) c WHERE left_out
 RESET work_mem;
 SET max_parallel_workers_per_gather = 2;
 DELETE FROM af_queries WHERE query ~ 'LIMIT x|min\(id\)|avg\(f\)';
-SELECT c.*, query FROM af_queries, LATERAL compare_first(query) c WHERE NOT same;
+SELECT c.*, query FROM af_queries, LATERAL compare_first(query) c WHERE position % 2 = 0 AND NOT same;
 SET work_mem = '64kB';
-SELECT c.*, query FROM af_queries, LATERAL compare_first(query) c WHERE NOT same;
+SELECT c.*, query FROM af_queries, LATERAL compare_first(query) c WHERE position % 2 = 1 AND NOT same;
 RESET work_mem;
 RESET hash_mem_multiplier;
 SELECT * FROM compare_first('SELECT up, sum(i) FROM af GROUP BY up ORDER BY 1 DESC LIMIT 10');
