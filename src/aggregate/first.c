@@ -28,11 +28,8 @@
 #include "fragment/bound.h"
 #include "fragment/first.h"
 
-/* Groups of a sample: so many at least, or a batch, and so many for each that is wanted. */
+/* Groups of a sample, at least, or a batch. */
 #define GH_SAMPLE_MIN 4096
-#define GH_SAMPLE_PER_GROUP 16
-/* It is no use if the sample is more than this part of all. */
-#define GH_SAMPLE_PART 4
 /* Instead of that, on the host, where it needs no pipeline of its own. */
 #define GH_HOST_SAMPLE_MIN 1024
 /* There are so many times the groups of a partition, at least (spill.c, parallel.c). */
@@ -60,16 +57,6 @@ typedef struct GhFirstHost
 } GhFirstHost;
 
 /* ---------------------------------------------------------------- the sample */
-
-/* How many of so many groups are to be taken; 0: it is no use. */
-static uint64
-sample_of(uint64 ngroups, uint64 wanted, uint64 least)
-{
-	uint64		sample = (uint64) sqrt((double) ngroups * Min(wanted, ngroups));
-
-	sample = Max(Max(sample, least), Min(wanted, ngroups) * GH_SAMPLE_PER_GROUP);
-	return wanted == 0 || sample > ngroups / GH_SAMPLE_PART ? 0 : sample;
-}
 
 /* A sample of so many; NULL: the order is of no operators. */
 static GhFirstGroups *
@@ -124,7 +111,7 @@ GhFirstGroups *
 gh_first_begin(GhAggregateNode *node, uint64 ngroups)
 {
 	uint64		wanted = gh_bound_rows(&node->bound, &node->fragment.css.ss.ps);
-	uint64		sample = sample_of(ngroups, wanted, Min(GH_SAMPLE_MIN, gh_batch_rows));
+	uint64		sample = gh_first_sample_groups(ngroups, wanted, Min(GH_SAMPLE_MIN, gh_batch_rows));
 	GhFirstGroups *first = sample == 0 ? NULL : begin(node, wanted, sample);
 
 	return first != NULL && has_program(first) ? first : NULL;
@@ -260,7 +247,7 @@ is_sampling(GhAggregateNode *node, uint64 ngroups)
 	if (node->firsts != NULL)
 		return !node->firsts->awaits || goes_on(node);
 	wanted = gh_aggregate_wanted(node);
-	sample = sample_of(node->files != NULL ? ngroups * GH_HOST_PARTITIONS : ngroups, wanted,
+	sample = gh_first_sample_groups(node->files != NULL ? ngroups * GH_HOST_PARTITIONS : ngroups, wanted,
 					   Min(GH_HOST_SAMPLE_MIN, gh_batch_rows));
 	/* a device has left out what is not wanted */
 	node->looked = wanted == 0 || node->behind > 0;

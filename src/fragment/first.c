@@ -229,3 +229,20 @@ gh_first_sample_pages(double pages, double wanted)
 		return 0;
 	return Min(Max(best, GH_SAMPLE_PAGES_MIN), most);
 }
+
+/* Of a sample of groups: so many for each that is wanted; and it is no use if it is more than this part of all. */
+#define GH_SAMPLE_GROUPS_EACH 16
+#define GH_SAMPLE_GROUPS_PART 4
+
+/*
+ * Likewise of groups, of which at least so many are looked at.  Of n groups with s in the sample, n / s come out for each that
+ * is wanted.
+ */
+uint64
+gh_first_sample_groups(uint64 groups, uint64 wanted, uint64 least)
+{
+	uint64		sample = (uint64) sqrt((double) groups * Min(wanted, groups));
+
+	sample = Max(Max(sample, least), Min(wanted, groups) * GH_SAMPLE_GROUPS_EACH);
+	return wanted == 0 || sample > groups / GH_SAMPLE_GROUPS_PART ? 0 : sample;
+}

@@ -16,5 +16,6 @@ extern void gh_first_values_add(GhFirstValues *first, NullableDatum value);
 extern Expr *gh_first_values_comparison(const GhFirstValues *first);
 extern Expr *gh_first_values_condition(const GhFirstValues *first);
 extern double gh_first_sample_pages(double pages, double wanted);
+extern uint64 gh_first_sample_groups(uint64 groups, uint64 wanted, uint64 least);
 
 #endif							/* GPUHASH_FRAGMENT_FIRST_H */

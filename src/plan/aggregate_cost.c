@@ -24,6 +24,7 @@
 #include "plan/input_path.h"
 #include "plan/join_path.h"
 #include "plan/planning.h"
+#include "plan/rows_path.h"
 
 /*
  * What a row costs that is read from a page by programs, beside PostgreSQL's executor; each
@@ -337,6 +338,13 @@ having_has_program(const GhAggregateInputs *inputs)
 		!contain_subplans((Node *) first);
 }
 
+/* How many of so many groups of one process come out of it: all, or the first ones of the query's order. */
+double
+gh_aggregate_groups_out(const GhAggregateInputs *inputs, double groups)
+{
+	return inputs->by.having != NIL && !having_has_program(inputs) ? groups : gh_first_groups(inputs->root, groups);
+}
+
 /*
  * How much dearer than groups of rows it is to write those of a second level: the first one's take the memory meanwhile.
  * Measured on ROLLUP of nearly as many groups as rows (2 million, 64 MB of work_mem).
@@ -435,6 +443,7 @@ gh_cost_aggregate(const GhAggregateInputs *inputs, CustomPath *cpath, double emi
 	Path	   *child = linitial(cpath->custom_paths);
 	double		doubtful;
 	bool		is_doubtful = gh_aggregate_is_spared_doubt(inputs, child, &doubtful);
+	double		shown = having_has_program(inputs) ? emitted : inputs->returned;
 	/* over groups on a device it takes part in what that one has begun */
 	Cost		startup = (inputs->below != NULL && workers == 0 ? 0 : gh_setup_cost) + rows_cost(inputs, child, divisor);
 	QualCost	having;
@@ -453,7 +462,7 @@ gh_cost_aggregate(const GhAggregateInputs *inputs, CustomPath *cpath, double emi
 	startup += having.startup + target->cost.startup;
 	cpath->path.startup_cost = startup;
 	cpath->path.total_cost = startup + target->cost.per_tuple * cpath->path.rows +
-		(having.per_tuple * inputs->returned + cpu_tuple_cost * (having_has_program(inputs) ? emitted : inputs->returned)) /
+		(having.per_tuple * inputs->returned + cpu_tuple_cost * gh_aggregate_groups_out(inputs, shown)) /
 		(gh_aggregate_is_merged_by_all(inputs, workers) ? divisor : 1.0);
 	if (gh_force_offload || is_doubtful)
 	{

@@ -116,7 +116,7 @@ make_aggregate_path(const GhAggregateInputs *inputs, Path *child, double rows)
 	/* the child of participants is divided among them, and so are the groups that they return */
 	cpath->path.parallel_aware = child->parallel_workers > 0;
 	cpath->path.parallel_workers = child->parallel_workers;
-	cpath->path.rows = child->parallel_workers > 0 ? clamp_row_est(rows / divisor) : rows;
+	cpath->path.rows = gh_aggregate_groups_out(inputs, child->parallel_workers > 0 ? clamp_row_est(rows / divisor) : rows);
 	gh_copy_disabled_nodes(&cpath->path, child);
 	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	cpath->custom_paths = list_make1(child);

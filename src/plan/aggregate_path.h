@@ -42,6 +42,7 @@ extern bool gh_is_aggregate_path(const Path *path);
 extern bool gh_aggregate_is_for_device(const GhAggregateInputs *inputs, Path *child);
 extern bool gh_aggregate_is_spared_doubt(const GhAggregateInputs *inputs, Path *child, double *doubtful);
 extern bool gh_aggregate_is_merged_by_all(const GhAggregateInputs *inputs, int workers);
+extern double gh_aggregate_groups_out(const GhAggregateInputs *inputs, double groups);
 extern void gh_cost_aggregate(const GhAggregateInputs *inputs, CustomPath *cpath, double emitted);
 
 #endif							/* GPUHASH_AGGREGATE_PATH_H */

@@ -23,6 +23,9 @@
 #include "plan/note.h"
 #include "plan/rows_path.h"
 
+/* Groups that are looked at, at least, to find the first ones: a batch. */
+#define GH_FIRST_GROUPS_LEAST 4096
+
 /* The first key of the query's order, over columns of the relation; or NULL. */
 static Expr *
 first_key(PlannerInfo *root, RelOptInfo *rel, const PathKey *pathkey)
@@ -183,4 +186,52 @@ gh_first_rows_of_scan(PlannerInfo *root, RelOptInfo *rel, double rows, double di
 		return rows;
 	*share = sampled / rel->pages;
 	return left;
+}
+
+/* A constant of LIMIT or OFFSET; -1: it is none. */
+static double
+limit_of(const Node *expr, double absent)
+{
+	const Const *constant = (const Const *) expr;
+
+	if (expr == NULL || (IsA(expr, Const) && constant->constisnull))
+		return absent;
+	return IsA(expr, Const) ? (double) DatumGetInt64(constant->constvalue) : -1;
+}
+
+/* Whether the query's order is of groups, its LIMIT is right above that, and a comparison of the first key has a program. */
+static bool
+orders_groups(const PlannerInfo *root)
+{
+	const Query *query = root->parse;
+	const EquivalenceMember *member;
+	ListCell   *lc;
+
+	if (root->sort_pathkeys == NIL || query->distinctClause != NIL || query->hasWindowFuncs || query->hasTargetSRFs ||
+		query->setOperations != NULL || query->rowMarks != NIL)
+		return false;
+	/* of anything else that is computed it is not known here whether it has a program */
+	foreach(lc, root->processed_tlist)
+	{
+		if (!IsA(lfirst_node(TargetEntry, lc)->expr, Var) && !IsA(lfirst_node(TargetEntry, lc)->expr, Aggref))
+			return false;
+	}
+	member = linitial(linitial_node(PathKey, root->sort_pathkeys)->pk_eclass->ec_members);
+	return gh_class_of_type(member->em_datatype) != GH_CLASS_TEXT &&
+		(IsA(member->em_expr, Var) || IsA(member->em_expr, Aggref));
+}
+
+/* How many of so many groups of one process come out below an ORDER BY ... LIMIT (../aggregate/first.c). */
+double
+gh_first_groups(const PlannerInfo *root, double groups)
+{
+	double		count = limit_of(root->parse->limitCount, -1);
+	double		offset = limit_of(root->parse->limitOffset, 0);
+	double		wanted = count + offset;
+	double		sample;
+
+	if (count < 0 || offset < 0 || wanted >= groups || !orders_groups(root))
+		return groups;
+	sample = (double) gh_first_sample_groups((uint64) groups, (uint64) wanted, GH_FIRST_GROUPS_LEAST);
+	return sample == 0 ? groups : Min(groups, clamp_row_est(wanted * groups / sample));
 }

@@ -36,6 +36,7 @@ extern Path *gh_rows_unwrapped(PlannerInfo *root, Path *path);
 extern double gh_first_rows_least(const PlannerInfo *root, const RelOptInfo *rel, double rows);
 extern double gh_first_rows(PlannerInfo *root, RelOptInfo *rel, Path *scan, const GhRowColumns *columns, double rows,
 							double divisor, Cost *cost);
+extern double gh_first_groups(const PlannerInfo *root, double groups);
 extern double gh_first_rows_of_scan(PlannerInfo *root, RelOptInfo *rel, double rows, double divisor, double *share);
 
 #endif							/* GPUHASH_AGGREGATE_ROWS_PATH_H */
