@@ -5,6 +5,7 @@
 #include "engine/pipeline/cpu_blocks.h"
 
 #define TEXTS_MIN 4096			/* bytes */
+#define WORTH_PART 8			/* near the limit of memory, room for less than such a part more is none */
 
 static void
 lock(const GhCpuSinkMemory *memory)
@@ -56,6 +57,20 @@ gh_cpu_block_take(GhCpuSinkMemory *memory, uint64_t bytes)
 	return block;
 }
 
+/* The same in the place of a block, which goes when it was moved and does not count beside it. */
+GhCpuBlock
+gh_cpu_block_take_instead(GhCpuSinkMemory *memory, GhCpuBlock old, uint64_t bytes)
+{
+	uint64_t	limit = memory->limit;
+	GhCpuBlock	block;
+
+	if (limit != 0 && old.ref != 0)
+		memory->limit += old.bytes;
+	block = gh_cpu_block_take(memory, bytes);
+	memory->limit = limit;
+	return block;
+}
+
 void
 gh_cpu_block_give(GhCpuSinkMemory *memory, GhCpuBlock block)
 {
@@ -75,6 +90,16 @@ gh_cpu_block_address(const GhCpuSinkMemory *memory, GhCpuBlock block)
 	return memory->host.address(memory->host.ctx, block.ref);
 }
 
+/* The room that the limit leaves, where twice as much does not fit; 0: it is not worth the texts' being moved. */
+static uint64_t
+room_to_limit(const GhCpuSinkMemory *memory, const GhCpuTexts *texts)
+{
+	uint64_t	others = memory->bytes - texts->block.bytes;
+	uint64_t	room = memory->limit > others ? memory->limit - others : 0;
+
+	return room > texts->room && room - texts->room >= texts->room / WORTH_PART ? room : 0;
+}
+
 /* Room for so many more bytes; false: there is no memory. */
 bool
 gh_cpu_texts_reserve(GhCpuSinkMemory *memory, GhCpuTexts *texts, uint64_t bytes)
@@ -87,7 +112,14 @@ gh_cpu_texts_reserve(GhCpuSinkMemory *memory, GhCpuTexts *texts, uint64_t bytes)
 		return true;
 	while (room - texts->used < bytes)
 		room *= 2;
-	block = gh_cpu_block_take(memory, room);
+	block = gh_cpu_block_take_instead(memory, texts->block, room);
+	if (block.ref == 0)
+	{
+		room = room_to_limit(memory, texts);
+		if (room < texts->used + bytes)
+			return false;
+		block = gh_cpu_block_take_instead(memory, texts->block, room);
+	}
 	if (block.ref == 0)
 		return false;
 	place = gh_cpu_block_address(memory, block);

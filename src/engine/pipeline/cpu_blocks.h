@@ -32,7 +32,7 @@ typedef struct GhCpuSinkMemory
 	GhCpuTaken *common;			/* it counts there, too, within that limit; NULL: it is of one process */
 } GhCpuSinkMemory;
 
-/* Bytes of texts, one behind the other; the room grows by doubling. */
+/* Bytes of texts, one behind the other; the room grows by doubling, and at last to the limit of memory. */
 typedef struct GhCpuTexts
 {
 	char	   *bytes;
@@ -49,6 +49,7 @@ gh_cpu_is_stopped(const GhHost *host)
 }
 
 extern GhCpuBlock gh_cpu_block_take(GhCpuSinkMemory *memory, uint64_t bytes);
+extern GhCpuBlock gh_cpu_block_take_instead(GhCpuSinkMemory *memory, GhCpuBlock old, uint64_t bytes);
 extern void gh_cpu_block_give(GhCpuSinkMemory *memory, GhCpuBlock block);
 extern void *gh_cpu_block_address(const GhCpuSinkMemory *memory, GhCpuBlock block);
 extern bool gh_cpu_texts_reserve(GhCpuSinkMemory *memory, GhCpuTexts *texts, uint64_t bytes);

@@ -7,17 +7,17 @@
  *
  * A state's `low` is where its text begins among the groups' texts, and 1; 0 before the first one.  A text that stays is
  * appended, and the one before it is left there: so groups can be had as they were (cpu_pipeline_undo.c).  What was left is
- * taken away before a request, when texts have become twice as many bytes as the last time.
+ * taken away before a request, when it is half of all texts, and when there is no memory for more.
  */
 #include "engine/pipeline/cpu_pipeline.h"
 
-/* Where texts have as many bytes, what was left among them is not looked for. */
+/* So many bytes that were left are not worth their being looked for; nor is a smaller part, where there is no memory. */
 #define LEFT_MIN (UINT64_C(64) * 1024)
+#define LEFT_PART 8
 
 void
 gh_cpu_texts_init(GhCpuPipeline *pipeline)
 {
-	pipeline->texts_before = LEFT_MIN;
 	if (pipeline->plan.keeps_texts)
 		pipeline->record_plan.texts = pipeline->plan.options.sink.groups.aggregates;
 }
@@ -45,6 +45,15 @@ gh_cpu_texts_bytes(const GhCpuPipeline *pipeline, const GhVectorBatch *batch)
 	return bytes;
 }
 
+bool
+gh_cpu_texts_have_room(GhCpuPipeline *pipeline, uint64_t bytes)
+{
+	GhCpuTexts *texts = &pipeline->groups.texts;
+
+	return gh_cpu_texts_reserve(&pipeline->memory, texts, bytes) ||
+		(gh_cpu_texts_give_back(pipeline) && gh_cpu_texts_reserve(&pipeline->memory, texts, bytes));
+}
+
 uint32_t
 gh_cpu_texts_make_room(GhCpuPipeline *pipeline, const GhVectorBatch *batch)
 {
@@ -55,7 +64,7 @@ gh_cpu_texts_make_room(GhCpuPipeline *pipeline, const GhVectorBatch *batch)
 		GhVectorBatch first = *batch;
 
 		first.nrows = nrows;
-		if (gh_cpu_texts_reserve(&pipeline->memory, &pipeline->groups.texts, gh_cpu_texts_bytes(pipeline, &first)))
+		if (gh_cpu_texts_have_room(pipeline, gh_cpu_texts_bytes(pipeline, &first)))
 			break;
 		nrows /= 2;
 	}
@@ -102,6 +111,7 @@ keep_column(GhCpuPipeline *pipeline, const GhGroupsSink *sink, uint32_t a, const
 		state = pipeline->groups.states + (size_t) (sink->nkeys > 0 ? found[i] : 0) * sink->naggregates + a;
 		if (!stays(pipeline, a, state, text, argument->high[i]))
 			continue;
+		pipeline->groups.texts_left += state->low != 0 ? state->high : 0;
 		state->low = gh_cpu_texts_add(&pipeline->groups.texts, argument->low[i], argument->high[i]) + 1;
 		state->high = argument->high[i];
 	}
@@ -143,21 +153,52 @@ move_texts(GhCpuGrouping *groups, uint32_t group, GhCpuTexts *to)
 			states[a].low = move_text(&groups->texts, to, states[a].low - 1, states[a].high) + 1;
 }
 
+/*
+ * Takes away what was left; without memory meanwhile, all stays.  Groups of before the request under way come first, and so
+ * do their texts.
+ */
+static bool
+take_away_left(GhCpuPipeline *pipeline)
+{
+	GhCpuGrouping *groups = &pipeline->groups;
+	GhCpuSinkMemory *memory = &pipeline->memory;
+	GhCpuTexts	tidy = {.room = groups->texts.room};
+
+	while (tidy.room / 4 > groups->texts.used - groups->texts_left)
+		tidy.room /= 2;
+	tidy.block = gh_cpu_block_take_instead(memory, groups->texts.block, tidy.room);
+	if (tidy.block.ref == 0)
+		return false;
+	tidy.bytes = gh_cpu_block_address(memory, tidy.block);
+	for (uint32_t group = 0; group < groups->count; group++)
+	{
+		if (group == pipeline->undo.groups)
+			pipeline->undo.texts_used = tidy.used;
+		move_texts(groups, group, &tidy);
+	}
+	if (groups->count == pipeline->undo.groups)
+		pipeline->undo.texts_used = tidy.used;
+	gh_cpu_block_give(memory, groups->texts.block);
+	groups->texts = tidy;
+	groups->texts_left = pipeline->undo.texts_left = 0;
+	return true;
+}
+
 void
 gh_cpu_texts_tidy(GhCpuPipeline *pipeline)
 {
-	GhCpuGrouping *groups = &pipeline->groups;
-	GhCpuTexts	tidy = {0};
+	const GhCpuGrouping *groups = &pipeline->groups;
 
-	if (!pipeline->plan.keeps_texts || groups->texts.used < 2 * pipeline->texts_before)
-		return;
-	/* without memory for the others, what was left stays */
-	if (gh_cpu_texts_reserve(&pipeline->memory, &tidy, groups->texts.used))
-	{
-		for (uint32_t group = 0; group < groups->count; group++)
-			move_texts(groups, group, &tidy);
-		gh_cpu_block_give(&pipeline->memory, groups->texts.block);
-		groups->texts = tidy;
-	}
-	pipeline->texts_before = groups->texts.used > LEFT_MIN ? groups->texts.used : LEFT_MIN;
+	if (groups->texts_left >= LEFT_MIN && groups->texts_left >= groups->texts.used / 2)
+		(void) take_away_left(pipeline);
+}
+
+bool
+gh_cpu_texts_give_back(GhCpuPipeline *pipeline)
+{
+	const GhCpuGrouping *groups = &pipeline->groups;
+
+	/* the states that were saved have texts of their own */
+	return pipeline->undo.nsaved == 0 && groups->texts_left >= LEFT_MIN &&
+		groups->texts_left >= groups->texts.used / LEFT_PART && take_away_left(pipeline);
 }

@@ -152,21 +152,6 @@ bytes_of_group(const GhCpuGrouping *groups)
 	return groups->sink->naggregates * sizeof(GhAggregateState) + groups->keys_bytes;
 }
 
-/* Memory in the place of what there is, which goes when it was moved and does not count beside it. */
-static GhCpuBlock
-take_instead(GhCpuGrouping *groups, uint64_t bytes)
-{
-	GhCpuSinkMemory *memory = groups->memory;
-	uint64_t	limit = memory->limit;
-	GhCpuBlock	block;
-
-	if (limit != 0 && groups->block.ref != 0)
-		memory->limit += groups->block.bytes;
-	block = gh_cpu_block_take(memory, bytes);
-	memory->limit = limit;
-	return block;
-}
-
 /*
  * Room for that many groups, with so many slots.  False: there is no memory, or it was stopped; all is as it
  * was.
@@ -179,7 +164,8 @@ resize(GhCpuGrouping *groups, uint64_t room, uint64_t nslots)
 
 	if (room > GROUPS_MAX || sees_stop(groups))
 		return false;
-	block = take_instead(groups, nslots * sizeof(GhCpuSlot) + room * bytes_of_group(groups) + had_row_bytes(room));
+	block = gh_cpu_block_take_instead(groups->memory, groups->block,
+									  nslots * sizeof(GhCpuSlot) + room * bytes_of_group(groups) + had_row_bytes(room));
 	if (block.ref == 0)
 		return false;
 	groups->room = (uint32_t) room;
@@ -349,6 +335,7 @@ gh_cpu_grouping_drop(GhCpuGrouping *groups)
 	gh_cpu_block_give(groups->memory, groups->texts.block);
 	gh_cpu_block_give(groups->memory, groups->block);
 	groups->texts = (GhCpuTexts) {0};
+	groups->texts_left = 0;
 	groups->block.ref = 0;
 	groups->count = groups->room = 0;
 }
@@ -358,7 +345,7 @@ gh_cpu_grouping_clear(GhCpuGrouping *groups)
 {
 	groups->count = groups->full = 0;
 	groups->any_null = false;
-	groups->texts.used = 0;
+	groups->texts.used = groups->texts_left = 0;
 	clear_slots(groups);
 	gh_cpu_packing_init(&groups->packing, groups->sink);
 	/* there is room for the one */

@@ -58,6 +58,7 @@ typedef struct GhCpuGrouping
 	uint64_t   *had_row;		/* bits, by group: some row was added to it */
 	char	   *keys;
 	GhCpuTexts	texts;
+	uint64_t	texts_left;		/* bytes of them that are no group's any more (cpu_group_texts.c) */
 	GhCpuBlock	block;			/* has slots, states, bits and keys */
 	/* Set before a look-up: whether it may end early because of the host's stop flag; and whether it did. */
 	bool		may_stop;

@@ -87,7 +87,8 @@ typedef struct GhCpuUndo
 	uint64_t	rows;			/* of a table, and of them: */
 	uint64_t	keyless;
 	uint32_t	groups;
-	uint64_t	texts_used;		/* of groups' keys */
+	uint64_t	texts_used;		/* of groups */
+	uint64_t	texts_left;		/* of these, likewise */
 	uint32_t	range;			/* of the pipeline: the order in which rows are added depends on it */
 	uint64_t   *is_saved;		/* bit by group */
 	uint64_t	nsaved;
@@ -134,7 +135,6 @@ typedef struct GhCpuPipeline
 	GhCpuSinkMemory memory;		/* of groups and records */
 	GhCpuGrouping groups;
 	GhCpuSet	sets[GH_SINK_SETS_MAX];
-	uint64_t	texts_before;	/* bytes of the groups' texts when none was left among them that is no group's any more */
 	GhCpuRecords records;
 	GhCpuRows  *rows;			/* of a table that is made; NULL: the table has been made, or there is none */
 	GhPipelineStats made_stats; /* of the table, when it was */
@@ -232,13 +232,17 @@ extern GhStatus gh_cpu_sink_results(GhCpuPipeline *pipeline, GhCursor *cursor, s
 extern void gh_cpu_texts_init(GhCpuPipeline *pipeline);
 /* Bytes of texts that the live rows of a batch may leave with their groups. */
 extern uint64_t gh_cpu_texts_bytes(const GhCpuPipeline *pipeline, const GhVectorBatch *batch);
-/* Room for them, if need be for those of the first rows alone: how many rows these are. */
+/* Room for so many; false: there is no memory. */
+extern bool gh_cpu_texts_have_room(GhCpuPipeline *pipeline, uint64_t bytes);
+/* Room for a batch's, if need be for those of the first rows alone: how many rows these are. */
 extern uint32_t gh_cpu_texts_make_room(GhCpuPipeline *pipeline, const GhVectorBatch *batch);
 /* The live rows of a batch have been added to these groups, of a set, and there is room for their texts. */
 extern void gh_cpu_texts_keep(GhCpuPipeline *pipeline, const GhGroupsSink *sink, const GhVectorBatch *batch,
 							  const uint32_t *found);
-/* Between requests. */
+/* Between requests: takes away what was left, where that is much. */
 extern void gh_cpu_texts_tidy(GhCpuPipeline *pipeline);
+/* There is no memory: the same within a request.  False: there is as little as before. */
+extern bool gh_cpu_texts_give_back(GhCpuPipeline *pipeline);
 
 /* --------------------- rows that are kept: cpu_pipeline_records.c */
 

@@ -166,8 +166,12 @@ find_groups_of(GhCpuPipeline *pipeline, GhPipelineRequest *request, GhCpuStaged 
 	uint32_t   *found = staged->found + set * GH_VECTOR_ROWS;
 
 	pipeline->groups.sink = &pipeline->sets[set].sink;
-	if (gh_cpu_grouping_find(&pipeline->groups, &staged->batch, found) == 0)
-		return;
+	do
+	{
+		if (gh_cpu_grouping_find(&pipeline->groups, &staged->batch, found) == 0)
+			return;
+	}
+	while (!pipeline->groups.stopped && gh_cpu_texts_give_back(pipeline));
 	pipeline->stopped |= pipeline->groups.stopped;
 	if (pipeline->stopped)
 		return;
@@ -396,7 +400,7 @@ reserve_places(GhCpuPipeline *pipeline, const GhPipelineRequest *request)
 		case GH_SINK_ROWS:
 			return gh_cpu_records_reserve(pipeline, pipeline->staged_bytes);
 		default:
-			return gh_cpu_texts_reserve(&pipeline->memory, &pipeline->groups.texts, pipeline->staged_bytes);
+			return gh_cpu_texts_have_room(pipeline, pipeline->staged_bytes);
 	}
 }
 

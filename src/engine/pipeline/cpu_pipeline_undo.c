@@ -56,6 +56,7 @@ gh_cpu_undo_begin(GhCpuPipeline *pipeline, uint64_t rows)
 	}
 	undo->groups = pipeline->groups.count;
 	undo->texts_used = pipeline->groups.texts.used;
+	undo->texts_left = pipeline->groups.texts_left;
 	undo->range = pipeline->range;
 	undo->saves = groups && (rows > SHORT_ROWS || finds_several(pipeline));
 	undo->possible = true;
@@ -151,6 +152,7 @@ restore_groups(GhCpuPipeline *pipeline)
 			memcpy(groups->states + (size_t) saved.group * n, from + sizeof(saved), n * sizeof(GhAggregateState));
 	}
 	gh_cpu_grouping_cut(groups, undo->groups, undo->texts_used);
+	groups->texts_left = undo->texts_left;
 }
 
 void
