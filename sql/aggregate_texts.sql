@@ -76,8 +76,31 @@ CREATE TABLE text_rising AS SELECT i % 3 AS g, lpad(i::text, 90, '0') AS t FROM 
 SELECT * FROM compare_aggregate('SELECT max(t), min(t), count(*) FROM text_rising');
 SELECT * FROM compare_aggregate('SELECT g, max(t), min(t), count(*) FROM text_rising GROUP BY g');
 SELECT * FROM compare_aggregate('SELECT g, max(t), min(t), count(*) FROM text_rising GROUP BY g', workers => 2);
+-- texts in whose place others came give their memory back: these groups need no file
+SET work_mem = '1MB';
+CREATE TABLE text_replaced AS SELECT i % 2000 AS g, lpad(i::text, 64, '0') AS t FROM generate_series(1, 100000) i;
+SELECT * FROM compare_aggregate('SELECT g, max(t), min(t), count(*) FROM text_replaced GROUP BY g');
+SET gpuhash.force_offload = on;
+DO $$
+DECLARE
+    plan json;
+BEGIN
+    EXECUTE 'EXPLAIN (ANALYZE, FORMAT json) SELECT g, max(t), min(t), count(*) FROM text_replaced GROUP BY g' INTO plan;
+    IF plan->0->'Plan'->>'Disk Usage' <> '0' THEN
+        RAISE WARNING 'files were written: %', plan;
+    END IF;
+END $$;
+RESET gpuhash.force_offload;
+DROP TABLE text_replaced;
 RESET work_mem;
 RESET hash_mem_multiplier;
+-- by its statistics a column has wide texts: rows would be handed back for them, and the planner leaves them to PostgreSQL
+CREATE TABLE text_wide AS SELECT i % 10 AS g, repeat(md5(i::text), 90) AS w, md5(i::text) AS t FROM generate_series(1, 60000) i;
+VACUUM ANALYZE text_wide;
+SELECT q AS query, plan_lines(q, '%GpuHashAggregate%') AS offloaded FROM unnest(ARRAY['SELECT g, max(t) FROM text_wide GROUP BY g', 'SELECT g, max(w) FROM text_wide GROUP BY g',
+    'SELECT max(w) FROM text_wide', 'SELECT w, count(*) FROM text_wide GROUP BY w', 'SELECT count(DISTINCT w) FROM text_wide']) q;
+SELECT * FROM compare_aggregate('SELECT g, max(w), min(w) FROM text_wide GROUP BY g');
+DROP TABLE text_wide;
 -- equal texts that are other bytes
 SET client_min_messages = warning;
 DO $$

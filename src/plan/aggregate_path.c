@@ -44,6 +44,7 @@
 #include "plan/scan_path.h"
 #include "plan/wanted.h"
 #include "plan/why.h"
+#include "plan/wide_texts.h"
 
 static create_upper_paths_hook_type previous_hook = NULL;
 
@@ -83,6 +84,7 @@ estimate_groups(GhAggregateInputs *inputs)
 {
 	List	   *exprs = get_sortgrouplist_exprs(inputs->by.clauses, inputs->by.tlist);
 
+	inputs->wide = gh_read_wide_texts(inputs->root, row_exprs(&inputs->grouping));
 	inputs->rows = inputs->input_rel->rows;
 	inputs->returned = inputs->by.written == NIL ? 1.0 :
 		gh_estimate_groups(inputs->root, exprs, inputs->rows);

@@ -27,6 +27,7 @@ typedef struct GhAggregateInputs
 	Path	   *partial_join;	/* likewise, of several participants */
 	const CustomPath *below;	/* or a grouping's groups, which a device has; or NULL */
 	int			ninstructions;	/* of the program over a page's rows */
+	bool		wide;			/* rows have wide texts, for which they are handed back on the host */
 	double		rows;			/* to be grouped */
 	double		groups;			/* by all keys */
 	double		returned;		/* before HAVING; fewer where the last key is the argument of aggregates with DISTINCT, and

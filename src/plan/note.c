@@ -38,6 +38,7 @@
 #include "heap/layout.h"
 #include "plan/note.h"
 #include "plan/planning.h"
+#include "plan/wide_texts.h"
 #include "service/placement.h"
 #include "service/service.h"
 #include "store/columns_share.h"
@@ -323,7 +324,8 @@ find_columns_share(PlannerInfo *root, RelOptInfo *rel, const GhNote *note, bool 
 	if (!may_have_columns(rel, note))
 		return 0;
 	read = columns_read(rel, conditions_only, &others);
-	if (read == NULL || others)
+	/* of pages with wide texts no columns are read */
+	if (read == NULL || others || gh_has_wide_texts(root, rel, read))
 		return 0;
 	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
 	share = gh_columns_share(relation, rel->pages, read) * rel->allvisfrac;
