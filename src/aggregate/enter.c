@@ -20,6 +20,7 @@
 #include "aggregate/exec.h"
 #include "engine/pipeline/record_row.h"
 #include "fragment/joined.h"
+#include "service/faults.h"
 
 /* For groups that are expected to come, this part of the memory is taken at once at most; by a guess, less. */
 #define GH_EXPECTED_PART 4
@@ -115,6 +116,8 @@ compare_texts(void *arg, uint32 a, const char *text, uint64 bytes, const char *o
 		return 0;
 	PG_TRY();
 	{
+		if (gh_fault_pass(GH_FAULT_POINT_TEXT_ORDER) != GH_FAULT_NONE)
+			elog(ERROR, "fault point: texts are not compared");
 		order = gh_compare_texts(&node->specs[a], text, (int) bytes, other, (int) other_bytes);
 	}
 	PG_CATCH();
@@ -128,7 +131,7 @@ compare_texts(void *arg, uint32 a, const char *text, uint64 bytes, const char *o
 	return order;
 }
 
-/* The sink of a pipeline that makes the groups, but for how many are expected. */
+/* The sink of a pipeline that makes the groups, but for how many are expected, and how texts compare. */
 void
 gh_aggregate_sink(const GhAggregateNode *node, GhSink *sink)
 {
@@ -138,7 +141,6 @@ gh_aggregate_sink(const GhAggregateNode *node, GhSink *sink)
 	sink->groups.naggregates = node->naggregates;
 	sink->groups.aggregates = gh_aggregate_set_aggregates(node);
 	sink->groups.nsets = gh_aggregate_nsets(node);
-	sink->groups.order = (GhTextOrder) {compare_texts, unconstify(GhAggregateNode *, node)};
 }
 
 static void
@@ -148,6 +150,8 @@ make_stage(GhAggregateNode *node)
 
 	gh_fragment_stage_options(&node->fragment, gh_joined_probes(&node->fragment), &options);
 	gh_aggregate_sink(node, &options.sink);
+	/* here alone an error of it is looked for (gh_stage_run): without it, no pipeline elsewhere compares texts */
+	options.sink.groups.order = (GhTextOrder) {compare_texts, node};
 	options.sink.groups.expected = expected_groups(node);
 	options.sink.groups.seed = pg_prng_uint64(&pg_global_prng_state);
 	options.sink.groups.in_order = gh_aggregate_order_matters(&node->fragment);

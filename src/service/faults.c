@@ -68,9 +68,14 @@ GhFaultKind
 gh_fault_pass(GhFaultPoint point)
 {
 	GhFaults   *faults = &gh_service->faults;
-	uint32		kind = pg_atomic_read_u32(&faults->kind);
-	uint32		armed = pg_atomic_read_u32(&faults->point);
+	uint32		kind;
+	uint32		armed;
 
+	/* nobody arms any where the library was not preloaded */
+	if (gh_service == NULL)
+		return GH_FAULT_NONE;
+	kind = pg_atomic_read_u32(&faults->kind);
+	armed = pg_atomic_read_u32(&faults->point);
 	if (kind == GH_FAULT_NONE || (armed != point && armed != GH_FAULT_POINT_ANY))
 		return GH_FAULT_NONE;
 	if (count_down(&faults->after) > 0 || count_down(&faults->times) == 0)

@@ -58,6 +58,7 @@
 	X(INDEX_REMADE, "index_remade")	/* behind some thousand entries of a copy that is made in the background */ \
 	X(INDEX_COPY, "index_copy")	/* a process does not take the copy of an index */ \
 	X(COLUMNS_WORKER, "columns_worker")	/* a part of columns is made in the background */ \
+	X(TEXT_ORDER, "text_order")	/* PostgreSQL cannot compare two texts, of which an engine is to keep one */ \
 	X(ALLOCATION, "allocation") \
 	X(REPLY, "reply")
 

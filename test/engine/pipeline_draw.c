@@ -417,8 +417,7 @@ draw_groups(Context *c, Stage *stage)
 	}
 	if (c->engine->pipelines->adds_sets && chance(c, 30))
 		draw_sets(c, stage);
-	if (chance(c, 50))
-		stage->options.sink.groups.order = model_order;
+	stage->options.sink.groups.order = model_order;
 	stage->options.sink.groups.expected = random_below(c, 2) * random_below(c, sums ? 40 : 3000);
 	stage->options.sink.groups.seed = random_next(c);
 }

@@ -449,17 +449,6 @@ compare_backwards(void *arg, uint32_t aggregate, const char *a, uint64_t a_bytes
 
 const GhTextOrder model_order = {compare_backwards, NULL};
 
-/* The first bytes that differ decide, or else which is shorter. */
-static int
-compare_bytes(const GhValue *a, const GhAggregateState *b)
-{
-	uint64_t	shorter = a->high < b->high ? a->high : b->high;
-	int			order = shorter == 0 ? 0 : memcmp((const char *) (uintptr_t) a->low,
-												  (const char *) (uintptr_t) b->low, shorter);
-
-	return order != 0 ? order : a->high < b->high ? -1 : a->high > b->high;
-}
-
 /* The least or greatest of texts: the state has its address. */
 static void
 text_add(const Stage *stage, uint32_t a, GhAggregateState *state, const GhValue *value)
@@ -469,9 +458,8 @@ text_add(const Stage *stage, uint32_t a, GhAggregateState *state, const GhValue 
 
 	if (state->count++ > 0)
 	{
-		ordered = order->compare == NULL ? compare_bytes(value, state) :
-			order->compare(order->arg, a, (const char *) (uintptr_t) value->low, value->high,
-						   (const char *) (uintptr_t) state->low, state->high);
+		ordered = order->compare(order->arg, a, (const char *) (uintptr_t) value->low, value->high,
+								 (const char *) (uintptr_t) state->low, state->high);
 		ordered = stage->aggregates[a].kind == GH_AGGREGATE_MIN ? ordered : -ordered;
 	}
 	if (ordered >= 0)

@@ -161,6 +161,23 @@ refused_instructions(Context *c)
 
 /* ------------------------------------------------------------ sinks and sources */
 
+/* The greatest of texts, by an order that somebody has to give. */
+static void
+refused_text_order(Context *c, Stage *stage)
+{
+	GhAggregate saved = stage->aggregates[0];
+
+	if (!c->engine->pipelines->compares_texts)
+		return;
+	stage->aggregates[0].kind = GH_AGGREGATE_MAX;
+	stage->aggregates[0].value_class = GH_CLASS_TEXT;
+	stage->aggregates[0].argument = TEXT;
+	stage->options.sink.groups.order = model_order;
+	expect_create(c, &stage->options, GH_OK, "the greatest of texts");
+	REFUSED(stage->options.sink.groups.order.compare, NULL);
+	stage->aggregates[0] = saved;
+}
+
 static void
 refused_groups(Context *c)
 {
@@ -187,6 +204,7 @@ refused_groups(Context *c)
 		REFUSED(stage->aggregates[0].argument, TEXT);
 		REFUSED(stage->aggregates[0].filter, LESS);
 		REFUSED(stage->aggregates[0].filter, NUMBER);
+		refused_text_order(c, stage);
 		stage->options.sink.kind = GH_SINK_ROWS;
 		expect_create(c, &stage->options, GH_OK, "rows");
 		REFUSED(stage->options.sink.rows.values, NULL);

@@ -77,20 +77,15 @@ stays(const GhCpuPipeline *pipeline, uint32_t a, const GhAggregateState *state, 
 {
 	const GhGroupsSink *sink = &pipeline->plan.options.sink.groups;
 	const char *held;
-	uint64_t	shorter = bytes < state->high ? bytes : state->high;
 	int			order;
 
 	if (state->low == 0)
 		return true;
 	/* without any text but empty ones, there is no memory for them */
 	held = state->high > 0 ? pipeline->groups.texts.bytes + state->low - 1 : "";
-	order = shorter > 0 ? memcmp(text, held, shorter) : 0;
-	if (order == 0 && bytes == state->high)
+	if (bytes == state->high && (bytes == 0 || memcmp(text, held, bytes) == 0))
 		return false;
-	if (sink->order.compare != NULL)
-		order = sink->order.compare(sink->order.arg, a, text, bytes, held, state->high);
-	else if (order == 0)
-		order = bytes < state->high ? -1 : 1;
+	order = sink->order.compare(sink->order.arg, a, text, bytes, held, state->high);
 	return sink->aggregates[a].kind == GH_AGGREGATE_MIN ? order < 0 : order > 0;
 }
 

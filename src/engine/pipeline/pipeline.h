@@ -177,7 +177,7 @@ typedef enum GhSinkKind
 
 /*
  * How texts compare, of an aggregate by its number: less than 0, 0, or more.  What compares as equal is the same bytes.
- * May not throw.  compare NULL: byte by byte.
+ * May not throw.
  */
 typedef struct GhTextOrder
 {
@@ -203,7 +203,7 @@ typedef struct GhGroupsSink
 	uint32_t	in_order;
 	/*
 	 * For the least and the greatest of texts: MIN and MAX of TEXT, which engines have that compare texts
-	 * (GhPipelineEngine.compares_texts; GH_UNSUPPORTED by others).  In the states of a record, `low` is where the text
+	 * (GhPipelineEngine.compares_texts; GH_UNSUPPORTED by others), and with nothing here no engine (GH_INVALID).  In the states of a record, `low` is where the text
 	 * begins in the record, and `high` its bytes.
 	 */
 	GhTextOrder order;

@@ -356,6 +356,8 @@ check_aggregates(Check *check, uint32_t set)
 			continue;
 		if (!check->engine->compares_texts)
 			return gh_error_set(check->error, GH_UNSUPPORTED, "aggregate %u of a pipeline compares texts", a);
+		if (sink->order.compare == NULL)
+			return gh_error_set(check->error, GH_INVALID, "aggregate %u of a pipeline compares texts in no order", a);
 		counted[a].kind = GH_AGGREGATE_COUNT;
 		check->plan->keeps_texts = true;
 	}
