@@ -136,6 +136,9 @@ SELECT * FROM compare_aggregate('SELECT id / 3, t, count(DISTINCT id), sum(DISTI
 SELECT * FROM compare_aggregate('SELECT k, count(DISTINCT id), sum(w) FROM ad GROUP BY k');
 SELECT * FROM compare_aggregate('SELECT id / 3, count(DISTINCT w), sum(DISTINCT w) FROM ad GROUP BY id / 3');
 SELECT * FROM compare_aggregate('SELECT count(DISTINCT id), sum(DISTINCT id) FROM ad');
+-- one group has most of the values: its partition is parted by these
+SELECT * FROM compare_aggregate('SELECT CASE WHEN id % 4 = 0 THEN id ELSE 0 END, count(DISTINCT id), count(*), sum(w) FROM ad GROUP BY 1');
+SELECT * FROM compare_aggregate('SELECT CASE WHEN id % 4 = 0 THEN id ELSE 0 END, t, count(DISTINCT id), count(DISTINCT x), sum(DISTINCT w) FROM ad GROUP BY 1, 2');
 SET gpuhash.force_offload = on;
 SELECT regexp_replace(ad_line('SELECT id / 3, count(DISTINCT id) FROM ad GROUP BY id / 3', 'Disk'), '\d+', 'N');
 RESET gpuhash.force_offload;
@@ -208,7 +211,8 @@ ANALYZE ad_order;
 CREATE TABLE ad_orders (query text, offloads bool);
 INSERT INTO ad_orders VALUES ('SELECT count(DISTINCT i) FROM ad_order1', false), ('SELECT count(DISTINCT i), count(*) FROM ad_order', false),
     ('SELECT count(DISTINCT j) FROM ad_order1', true), ('SELECT count(DISTINCT j) FROM ad_order', true), ('SELECT count(DISTINCT h) FROM ad_order1', true),
-    ('SELECT h, count(DISTINCT i) FROM ad_order1 GROUP BY h', true);
+    ('SELECT h, count(DISTINCT i) FROM ad_order1 GROUP BY h', false), ('SELECT j % 100, count(DISTINCT i) FROM ad_order1 GROUP BY 1', true),
+    ('SELECT i, count(DISTINCT j) FROM ad_order1 GROUP BY i', false);
 SELECT query, offloads, plan_lines(query, '%GpuHashAggregate%') = offloads::int OR current_setting('server_version_num')::int < 160000 AS chosen FROM ad_orders;
 SET work_mem = '64MB';
 SELECT query, offloads, plan_lines(query, '%GpuHashAggregate%') = offloads::int OR current_setting('server_version_num')::int < 160000 AS chosen FROM ad_orders;

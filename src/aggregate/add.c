@@ -207,6 +207,14 @@ gh_aggregate_put_groups(GhAggregateNode *node, GhPutRecord put, void *arg)
 	node->ngroups = 0;
 }
 
+/* Whether the groups that come out are enough for each of a few partitions of the first level's to have some. */
+static bool
+parts_by_first_keys(const GhAggregateNode *node)
+{
+	return node->distinct != NULL && node->nkeys > node->distinct->nkeys &&
+		node->fragment.css.ss.ps.plan->plan_rows >= GH_SHARED_PARTS;
+}
+
 /* The groups have outgrown memory: they go to files, and other groups begin. */
 void
 gh_aggregate_spill(GhFragment *fragment)
@@ -218,7 +226,11 @@ gh_aggregate_spill(GhFragment *fragment)
 	if (fragment->member != NULL && gh_aggregate_put_shared(node))
 		return;
 	if (node->files == NULL)
+	{
 		node->files = gh_group_files_create(node->fragment.css.ss.ps.state->es_query_cxt, node->fragment.memory_limit);
+		if (parts_by_first_keys(node))
+			gh_group_files_part_by(node->files, node->groups, node->nkeys - node->distinct->nkeys);
+	}
 	gh_aggregate_put_groups(node, gh_group_files_put, node->files);
 }
 

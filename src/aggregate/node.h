@@ -75,6 +75,7 @@ typedef struct GhSharedParts
 } GhSharedParts;
 
 extern GhGroupFiles *gh_group_files_create(MemoryContext context, Size memory_limit);
+extern void gh_group_files_part_by(GhGroupFiles *files, const GhGroups *groups, int nkeys);
 extern void gh_group_files_share(GhGroupFiles *files, const GhSharedParts *parts);
 extern void gh_group_files_put(void *files, const char *record, Size size);
 extern bool gh_group_files_next(GhGroupFiles *files, GhGroups *groups);

@@ -5,9 +5,10 @@
  * A record is, each part at a multiple of 8 bytes:
  *
  *		GhRecord			its size, the code of the keys, which aggregates have a side
- *		GhSqlValue			of each key; in the place of an address is 0; none where codes are packed
+ *		bytes				of each key, its GhSqlKind; none where codes are packed
  *		words				of each aggregate: those of a GhAggregateState that its kind uses
- *		bytes				of each key that has some
+ *		words				of each key that is not NULL: its low one, of classes with two its high one, too; or,
+ *							where it is bytes, how many they are, and these
  *		GhRecordSide		of each side, and behind it its datums
  *
  * Records come from memory that others write and from files: what would lead outside of a
@@ -20,6 +21,7 @@
 
 #include "aggregate/groups.h"
 #include "engine/pipeline/record.h"
+#include "engine/pipeline/record_row.h"
 #include "fragment/records.h"
 #include "hash.h"
 
@@ -73,7 +75,18 @@ state_bytes(const GhAggregateSpec *spec)
 static inline Size
 keys_size(const GhGroups *groups)
 {
-	return groups->packed ? 0 : sizeof(GhSqlValue) * groups->nkeys;
+	return groups->packed ? 0 : PAD(groups->nkeys);
+}
+
+/* What a key takes in a record, beside its kind. */
+static Size
+key_size(const GhValueType *type, const GhSqlValue *key)
+{
+	if (key->kind == GH_SQL_NULL)
+		return 0;
+	if (gh_value_is_bytes(type, key))
+		return sizeof(uint64) + PAD(key->high);
+	return gh_class_has_high(type->value_class) ? 2 * sizeof(uint64) : sizeof(uint64);
 }
 
 static Size
@@ -105,12 +118,7 @@ record_size(const GhGroups *groups, uint32 group)
 	Size		size = fixed_size(groups);
 
 	for (int k = 0; k < groups->nkeys && !groups->packed; k++)
-	{
-		const GhSqlValue *value = &groups->values[(Size) group * groups->nkeys + k];
-
-		if (gh_value_is_bytes(&groups->keys[k], value))
-			size += PAD(value->high);
-	}
+		size += key_size(&groups->keys[k], &groups->values[(Size) group * groups->nkeys + k]);
 	for (int a = 0; a < groups->naggregates && groups->sides != NULL; a++)
 	{
 		const GhSide *side = gh_groups_side_of(groups, group, a);
@@ -143,18 +151,24 @@ put_side(char *at, const GhSide *side)
 	return put_bytes(at, DatumGetPointer(side->squares), head.squares_size);
 }
 
-/* Begins a record, but for its size, with key k, the next one.  What comes behind its bytes. */
+/* Begins a record, but for its size, with key k, the next one.  What comes behind it. */
 static char *
 put_key(const GhGroups *groups, GhRecord *head, int k, const GhSqlValue *key, char *at)
 {
-	GhSqlValue *to = (GhSqlValue *) (head + 1) + k;
+	uint64	   *to = (uint64 *) at;
 
-	to->kind = key->kind;
-	to->high = key->high;
+	((uint8 *) (head + 1))[k] = key->kind;
+	if (key->kind == GH_SQL_NULL)
+		return at;
 	if (gh_value_is_bytes(&groups->keys[k], key))
-		return put_bytes(at, (const void *) (uintptr_t) key->low, key->high);
-	to->low = key->low;
-	return at;
+	{
+		*to++ = key->high;
+		return put_bytes((char *) to, (const void *) (uintptr_t) key->low, key->high);
+	}
+	*to++ = key->low;
+	if (gh_class_has_high(groups->keys[k].value_class))
+		*to++ = key->high;
+	return (char *) to;
 }
 
 /* A record without keys and sides, into memory of its size, at a multiple of 8.  What comes behind it. */
@@ -233,6 +247,12 @@ take(GhRecordReader *reader, Size size)
 	return at;
 }
 
+static uint64
+take_word(GhRecordReader *reader)
+{
+	return *(const uint64 *) take(reader, sizeof(uint64));
+}
+
 /* A varlena that nobody needs to look up elsewhere; 0: none. */
 static Datum
 take_datum(GhRecordReader *reader, Size size)
@@ -273,7 +293,7 @@ record_nulls(const GhGroups *groups, const GhRecord *record)
 	return groups->packed ? record->sides >> GH_NULLS_SHIFT : 0;
 }
 
-/* Key k of a record, the next one, whose address is in it. */
+/* Key k of a record, the next one; the address of its bytes is in it. */
 static GhSqlValue
 read_key(const GhGroups *groups, const GhRecord *record, int k, GhRecordReader *rest)
 {
@@ -281,11 +301,20 @@ read_key(const GhGroups *groups, const GhRecord *record, int k, GhRecordReader *
 
 	if (groups->packed)
 		return gh_unpack_key(groups, record->code, record_nulls(groups, record), k);
-	key = ((const GhSqlValue *) (record + 1))[k];
+	key = (GhSqlValue) {.kind = ((const uint8 *) (record + 1))[k]};
 	if (key.kind > GH_SQL_BYTES)
 		elog(ERROR, "group of a hash aggregation has a key of kind %d", key.kind);
+	if (key.kind == GH_SQL_NULL)
+		return key;
 	if (gh_value_is_bytes(&groups->keys[k], &key))
+	{
+		key.high = take_word(rest);
 		key.low = (uintptr_t) take(rest, key.high);
+		return key;
+	}
+	key.low = take_word(rest);
+	if (gh_class_has_high(groups->keys[k].value_class))
+		key.high = take_word(rest);
 	return key;
 }
 
@@ -574,19 +603,18 @@ convert_record(const GhGroups *groups, uint32 row, const char *record, const GhA
 	const GhSqlValue *keys = lookup->values + (Size) row * groups->nkeys;
 	Size		size = fixed_size(groups);
 	GhAggregateState own[GH_AGGREGATES_MAX];
-	GhSide		sides[GH_AGGREGATES_MAX] = {{0}};
+	GhSide		sides[GH_AGGREGATES_MAX];
 	GhRecord   *head;
 	char	   *at;
 
 	if (groups->has_texts)
 	{
+		memset(sides, 0, sizeof(GhSide) * groups->naggregates);
 		size += take_texts(groups, record, states, own, sides);
 		states = own;
 	}
-
 	for (int k = 0; k < groups->nkeys && !groups->packed; k++)
-		if (gh_value_is_bytes(&groups->keys[k], &keys[k]))
-			size += PAD(keys[k].high);
+		size += key_size(&groups->keys[k], &keys[k]);
 	head = (GhRecord *) gh_record_buffer(buffer, size);
 	at = begin_record(groups, head, lookup->codes[row], lookup->nulls[row], states);
 	for (int k = 0; k < groups->nkeys && !groups->packed; k++)

@@ -52,6 +52,8 @@ struct GhGroupFiles
 	Size		memory_limit;	/* bytes of groups */
 	uint64		bytes;			/* written so far */
 	const GhSharedParts *shared;	/* NULL: none */
+	const GhGroups *groups;		/* whose first keys tell the partition of the first level; NULL: all keys do */
+	int			nkeys;			/* so many of them */
 	int			level;			/* the lowest that has files; those above wait; GH_LEVEL_SHARED: none has */
 	Level		levels[GH_LEVELS];
 	GhRecordBuffer buffer;
@@ -73,6 +75,17 @@ void
 gh_group_files_share(GhGroupFiles *files, const GhSharedParts *parts)
 {
 	files->shared = parts;
+}
+
+/*
+ * In the first level's files groups are together that have the same first keys: what is made of them (regroup.c) is complete
+ * when a file was read.
+ */
+void
+gh_group_files_part_by(GhGroupFiles *files, const GhGroups *groups, int nkeys)
+{
+	files->groups = groups;
+	files->nkeys = nkeys;
 }
 
 /* -------------------------------------------------------------- records at a time */
@@ -106,13 +119,20 @@ partition_of(uint64 hash, int level)
 	return hash >> (level * GH_PARTITION_BITS) & (GH_PARTITIONS - 1);
 }
 
+/* What tells a group's partition. */
+static uint64
+hash_of(const GhGroupFiles *files, const char *record, Size size)
+{
+	return files->level == 0 && files->groups != NULL ?
+		gh_group_record_part_hash(files->groups, record, size, files->nkeys) : gh_group_record_hash(record);
+}
+
 /* GhPutRecord: writes a group to the files.  Not any more once gh_group_files_next was called. */
 void
 gh_group_files_put(void *arg, const char *record, Size size)
 {
 	GhGroupFiles *files = arg;
-	BufFile   **file = &files->levels[files->level].files[partition_of(gh_group_record_hash(record),
-																	  files->level)];
+	BufFile   **file = &files->levels[files->level].files[partition_of(hash_of(files, record, size), files->level)];
 	MemoryContext saved = MemoryContextSwitchTo(files->context);
 
 	if (*file == NULL)

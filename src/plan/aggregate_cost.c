@@ -35,20 +35,31 @@
 #define GH_ADD_COST 0.2			/* cpu_operator_cost: a value added to its group */
 
 /*
- * A sort of values that are in order, a row, and a group that is made for a value, which is not much beside another sort:
- * each in cpu_tuple_cost.  Measured on 300,000 and 2 million integers, all different, in memory and through files.
+ * A sort of values that are in order, a row; and one of the values of aggregates with DISTINCT: its group is made, and added to
+ * one of the second level.  Each in cpu_tuple_cost.  Measured on 300,000 and 2 million integers, all different, in memory
+ * and through files, and on a million rows in a third as many groups, beside PostgreSQL's scan of an index.
  */
 #define GH_ORDERED_ROW_COST 0.5
-#define GH_MADE_GROUP_COST 1.5
+#define GH_VALUE_COST 2.5
 
 /* Where a table is so far in the order of a column, a sort finds its values in order. */
 #define GH_IN_ORDER 0.99
+
+/*
+ * Where it is in the order of the first key of a sort, by this key and values with DISTINCT: what PostgreSQL counts for it in
+ * vain, beside what it costs to hash the values.  Measured on a million rows and a third as many groups, of which this node
+ * takes 0.84 of PostgreSQL's time in memory, and 1.06 to 1.37 through files, and of which mostly fewer are expected.
+ */
+#define GH_ORDERED_KEY_SHARE 1.1
 
 /* Bytes of a group beside its keys and states: its hash, its place in the table; the head of its record in a file. */
 #define GH_GROUP_OVERHEAD 24.0
 
 /* Keys of so many bytes together are one number in a file. */
 #define GH_PACKED_BYTES 8
+
+/* Bytes of the kinds of other keys there. */
+#define GH_KIND_BYTES 8.0
 
 /* Bytes of a state in a file: of a count, and of most others. */
 #define GH_COUNT_BYTES 8.0
@@ -190,17 +201,37 @@ number_bytes(const GhGrouping *grouping)
 	return bytes;
 }
 
+/* Bytes of a group's keys in a file: of several arguments with DISTINCT, all but one are NULL. */
+static double
+key_bytes_in_file(const GhAggregateInputs *inputs)
+{
+	const GhGrouping *grouping = &inputs->grouping;
+	int			nnull = Max(list_length(grouping->distinct_arguments) - 1, 0);
+	double		bytes = GH_KIND_BYTES;
+	ListCell   *lc;
+
+	if (number_bytes(grouping) <= GH_PACKED_BYTES)
+		return 0.0;
+	foreach(lc, grouping->keys)
+	{
+		int16		length;
+		bool		by_value;
+
+		get_typlenbyval(exprType(lfirst(lc)), &length, &by_value);
+		bytes += by_value ? sizeof(uint64) : sizeof(uint64) + gh_text_width(inputs->root, lfirst(lc));
+	}
+	return bytes - nnull * (double) sizeof(uint64);
+}
+
 /* Bytes of a group in a file (../aggregate/records.c). */
 static double
 file_bytes(const GhAggregateInputs *inputs)
 {
 	const GhGrouping *grouping = &inputs->grouping;
 	int			count;
-	double		bytes = GH_GROUP_OVERHEAD + wide_key_bytes(inputs) + text_bytes(inputs, &count);
+	double		bytes = GH_GROUP_OVERHEAD + key_bytes_in_file(inputs) + text_bytes(inputs, &count);
 	ListCell   *lc;
 
-	bytes += number_bytes(grouping) <= GH_PACKED_BYTES ? 0.0 :
-		inputs->by.target->width + list_length(grouping->keys) * sizeof(GhSqlValue);
 	foreach(lc, grouping->aggregates)
 	{
 		const GhAggregateFunction *function = gh_find_aggregate(lfirst_node(Aggref, lc)->aggfnoid);
@@ -282,28 +313,79 @@ order_in_parts(PlannerInfo *root, const Var *column)
 	return least;
 }
 
+/* Whether the table that is grouped is in the order of an expression, which is one of its columns and compared as a number is. */
+static bool
+is_in_order(const GhAggregateInputs *inputs, Node *expr)
+{
+	Var		   *column = (Var *) expr;
+
+	return IsA(expr, Var) && IS_SIMPLE_REL(inputs->input_rel) && column->varno == inputs->input_rel->relid &&
+		get_typbyval(column->vartype) && planner_rt_fetch(column->varno, inputs->root)->rtekind == RTE_RELATION &&
+		order_in_parts(inputs->root, column) >= GH_IN_ORDER;
+}
+
+/* The sort that PostgreSQL's plan for a grouping makes of all rows; NULL: its cheapest one so far has none. */
+SortPath *
+gh_sort_of_rows(const RelOptInfo *grouped)
+{
+	Path	   *path = NULL;
+	ListCell   *lc;
+
+	foreach(lc, grouped->pathlist)
+	{
+		Path	   *other = lfirst(lc);
+
+		if (!IsA(other, CustomPath) && (path == NULL || other->total_cost < path->total_cost))
+			path = other;
+	}
+	if (path != NULL && IsA(path, ProjectionPath))
+		path = ((ProjectionPath *) path)->subpath;
+	if (path != NULL && IsA(path, AggPath))
+		path = ((AggPath *) path)->subpath;
+	return path != NULL && (IsA(path, SortPath) || IsA(path, IncrementalSortPath)) ? (SortPath *) path : NULL;
+}
+
+/* Whether a sort finds the rows in the order of its first key. */
+static bool
+begins_in_order(const GhAggregateInputs *inputs, const SortPath *sort)
+{
+	PathKey    *first = sort->path.pathkeys == NIL ? NULL : linitial_node(PathKey, sort->path.pathkeys);
+	ListCell   *lc;
+
+	foreach(lc, inputs->grouping.keys)
+	{
+		/* what stands behind these is arguments */
+		if (first == NULL ||
+			foreach_current_index(lc) >= list_length(inputs->grouping.keys) - list_length(inputs->grouping.distinct_arguments))
+			break;
+		if (find_ec_member_matching_expr(first->pk_eclass, lfirst(lc), NULL) != NULL)
+			return is_in_order(inputs, lfirst(lc));
+	}
+	return false;
+}
+
 /*
  * What PostgreSQL counts for sorting the values of aggregates with DISTINCT, and does not do: it finds that they are in
  * order, where the table is, and compares them as they are.  A grouping that hashes them costs so much more beside what
- * PostgreSQL counts for its own.  Where there are groups the sort is by their keys first, which is no order of the table.
+ * PostgreSQL counts for its own.  Where there are groups the sort is by their keys first, and less in vain.
  */
 static Cost
 spared_sort_cost(const GhAggregateInputs *inputs)
 {
 	const GhGrouping *grouping = &inputs->grouping;
-	Var		   *column = list_length(grouping->keys) == 1 ? linitial(grouping->keys) : NULL;
-	RangeTblEntry *rte;
+	const SortPath *sort = inputs->sort;
 	Cost		counted;
 
-	if (grouping->distinct == NIL || column == NULL || !IsA(column, Var) || !IS_SIMPLE_REL(inputs->input_rel) ||
-		column->varno != inputs->input_rel->relid || !get_typbyval(column->vartype))
+	if (grouping->distinct == NIL)
 		return 0.0;
-	rte = planner_rt_fetch(column->varno, inputs->root);
-	if (rte->rtekind != RTE_RELATION || order_in_parts(inputs->root, column) < GH_IN_ORDER)
+	if (list_length(grouping->keys) > 1)
+		return sort == NULL || !begins_in_order(inputs, sort) ? 0.0 :
+			GH_ORDERED_KEY_SHARE * (sort->path.total_cost - sort->subpath->total_cost);
+	if (!is_in_order(inputs, linitial(grouping->keys)))
 		return 0.0;
 	counted = gh_counted_distinct_sort(inputs->root, inputs->rows, inputs->input_rel->reltarget->width);
 	return counted == 0.0 ? 0.0 :
-		Max(counted + cpu_tuple_cost * (GH_MADE_GROUP_COST * inputs->groups - GH_ORDERED_ROW_COST * inputs->rows), 0.0);
+		Max(counted - GH_ORDERED_ROW_COST * cpu_tuple_cost * inputs->rows, 0.0);
 }
 
 /*
@@ -313,10 +395,10 @@ spared_sort_cost(const GhAggregateInputs *inputs)
  * read from end to end, and counted as those of PostgreSQL's hash join.
  */
 static Cost
-spill_cost(const GhAggregateInputs *inputs, double rows, double groups)
+spill_cost_within(const GhAggregateInputs *inputs, double memory, double rows, double groups)
 {
 	double		bytes = group_bytes(inputs);
-	double		share = gh_aggregate_memory_limit() / (bytes * groups);
+	double		share = memory / (bytes * groups);
 	double		written;
 	double		pages;
 
@@ -327,6 +409,12 @@ spill_cost(const GhAggregateInputs *inputs, double rows, double groups)
 	written -= clustering(inputs) * (written - groups);
 	pages = ceil(written * file_bytes(inputs) / BLCKSZ);
 	return 2.0 * pages * seq_page_cost + 2.0 * cpu_tuple_cost * written + texts_cost(inputs, written);
+}
+
+static Cost
+spill_cost(const GhAggregateInputs *inputs, double rows, double groups)
+{
+	return spill_cost_within(inputs, gh_aggregate_memory_limit(), rows, groups);
 }
 
 /* What it costs to keep a device's groups where memory does not hold them: they are written once, and read once. */
@@ -370,13 +458,18 @@ gh_aggregate_groups_out(const GhAggregateInputs *inputs, double groups)
 }
 
 /*
- * How much dearer than groups of rows it is to write those of a second level: the first one's take the memory meanwhile.
- * Measured on ROLLUP of nearly as many groups as rows (2 million, 64 MB of work_mem).
+ * How much dearer than groups of rows it is to write those of a second level.  Measured on ROLLUP of nearly as many groups
+ * as rows (2 million, 64 MB of work_mem).
  */
 #define GH_SECOND_SPILL 2.0
 
-/* cpu_tuple_cost: one of the values of several arguments with DISTINCT, whose groups have room for all of these, and go to files. */
-#define GH_SEVERAL_VALUES_COST 6.0
+/*
+ * The same of one of the values of several arguments with DISTINCT, whose groups have room for all of these; and where they go to
+ * files.  Measured on 300,000 and 2 million rows in 1 to 700,000 groups, two and three arguments of 20 to a million
+ * values, 4 and 64 MB of work_mem, serial and parallel, where PostgreSQL sorts all rows.
+ */
+#define GH_SEVERAL_VALUES_COST 4.0
+#define GH_SEVERAL_WRITTEN_COST 7.0
 
 /* Whether all of its aggregates can be made of groups on a device: of those that can be merged, all but variances. */
 static bool
@@ -395,6 +488,24 @@ has_no_variances(const GhGrouping *grouping)
 }
 
 /*
+ * What it costs to write groups of a second level, made of so many of the first, which take the memory meanwhile: all, where
+ * they fit; else those of a partition.  There those with DISTINCT are complete one partition after the other.
+ */
+static Cost
+second_spill_cost(const GhAggregateInputs *inputs, double added)
+{
+	double		limit = gh_aggregate_memory_limit();
+	double		first = group_bytes(inputs) * inputs->groups;
+
+	if (inputs->grouping.sets != NIL)
+		return GH_SECOND_SPILL * spill_cost(inputs, added, inputs->returned);
+	if (first > limit && inputs->returned >= GH_SHARED_PARTS)
+		return GH_SECOND_SPILL * spill_cost_within(inputs, limit / 2, inputs->returned, inputs->returned);
+	return GH_SECOND_SPILL * spill_cost_within(inputs, first > limit ? limit / 2 : Max(limit - first, GH_MEMORY_MIN), added,
+											   inputs->returned);
+}
+
+/*
  * What it costs to make those groups that come out of the groups by all keys: of each, once for each grouping set.
  * is_on_device: they are made there (../aggregate/README, "Groups that do not leave a device").
  */
@@ -403,14 +514,16 @@ second_level_cost(const GhAggregateInputs *inputs, bool is_on_device)
 {
 	const GhGrouping *grouping = &inputs->grouping;
 	double		added = inputs->groups * Max(list_length(grouping->sets), 1);
-	double		each = list_length(grouping->distinct_arguments) > 1 ? GH_SEVERAL_VALUES_COST : 1.0;
+	double		each = grouping->sets != NIL ? 1.0 :
+		list_length(grouping->distinct_arguments) <= 1 ? GH_VALUE_COST :
+		group_bytes(inputs) * inputs->groups > gh_aggregate_memory_limit() ? GH_SEVERAL_WRITTEN_COST : GH_SEVERAL_VALUES_COST;
 
 	if (grouping->distinct == NIL && grouping->sets == NIL)
 		return 0.0;
 	if (is_on_device)
 		return kept_groups_cost(inputs, inputs->returned);
 	return added * (each * cpu_tuple_cost + group_cost(grouping)) + texts_cost(inputs, added) +
-		(grouping->sets != NIL ? GH_SECOND_SPILL : 1.0) * spill_cost(inputs, added, inputs->returned);
+		second_spill_cost(inputs, added);
 }
 
 /*

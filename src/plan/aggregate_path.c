@@ -447,7 +447,7 @@ why_not_taken(GhAggregateInputs *inputs)
 static List *
 paths_aside(const GhAggregateInputs *inputs)
 {
-	GhAggregateInputs again = {.root = inputs->root,.input_rel = inputs->input_rel,.by = inputs->by};
+	GhAggregateInputs again = {.root = inputs->root,.input_rel = inputs->input_rel,.by = inputs->by,.sort = inputs->sort};
 
 	again.output_rel = makeNode(RelOptInfo);
 	memcpy(again.output_rel, inputs->output_rel, sizeof(RelOptInfo));
@@ -545,6 +545,7 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_r
 
 	if (previous_hook)
 		previous_hook(root, stage, input_rel, output_rel, extra);
+	inputs.sort = gh_sort_of_rows(output_rel);
 	/* of set operations there is no input */
 	if (!gh_enabled || (stage != UPPERREL_GROUP_AGG && stage != UPPERREL_DISTINCT) || IS_DUMMY_REL(input_rel))
 		return;

@@ -25,6 +25,7 @@ typedef struct GhAggregateInputs
 	Path	   *join;			/* or the input is joins over a table whose pages it reads: this path,
 								 * or NULL */
 	Path	   *partial_join;	/* likewise, of several participants */
+	const SortPath *sort;		/* of all rows, in PostgreSQL's plan for it; or NULL */
 	const CustomPath *below;	/* or a grouping's groups, which a device has; or NULL */
 	int			ninstructions;	/* of the program over a page's rows */
 	bool		wide;			/* rows have wide texts, for which they are handed back on the host */
@@ -40,6 +41,7 @@ extern bool gh_is_aggregate_path(const Path *path);
 
 /* ---- aggregate_cost.c ---- */
 
+extern SortPath *gh_sort_of_rows(const RelOptInfo *grouped);
 extern bool gh_aggregate_is_for_device(const GhAggregateInputs *inputs, Path *child);
 extern bool gh_aggregate_is_spared_doubt(const GhAggregateInputs *inputs, Path *child, double *doubtful);
 extern bool gh_aggregate_is_merged_by_all(const GhAggregateInputs *inputs, int workers);

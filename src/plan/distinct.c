@@ -17,11 +17,13 @@
 #include "postgres.h"
 
 #include <limits.h>
+#include <math.h>
 
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
@@ -227,15 +229,25 @@ gh_distinct_add_keys(GhGrouping *grouping)
 	return declines(grouping, NULL, "there are too many aggregates, some with DISTINCT");
 }
 
-/* Groups by all keys that are expected of so many rows: those by each argument. */
+/*
+ * Groups by all keys that are expected of so many rows: those by each argument.  For keys of one table the planner takes a tenth
+ * of its rows at most, as if they told of each other; here each of the values is a group to be made, and to be written, so
+ * they are taken for independent: of as many pairs as there may be, those that so many rows find.
+ */
 double
 gh_distinct_estimate(PlannerInfo *root, const GhGrouping *grouping, List *exprs, double rows)
 {
+	double		of_keys = exprs == NIL ? 1.0 : gh_estimate_groups(root, exprs, rows);
 	double		groups = 0;
 	ListCell   *lc;
 
 	foreach(lc, grouping->distinct_arguments)
-		groups += gh_estimate_groups(root, lappend(list_copy(exprs), lfirst(lc)), rows);
+	{
+		double		values = gh_estimate_groups(root, list_make1(lfirst(lc)), rows);
+		double		found = -of_keys * values * expm1(-rows / (of_keys * values));
+
+		groups += clamp_row_est(Max(found, Max(of_keys, values)));
+	}
 	return groups;
 }
 
