@@ -25,6 +25,10 @@ SELECT * FROM compare_aggregate(replace(:'long_list', 'IN (', 'NOT IN (NULL, '))
 SELECT * FROM compare_aggregate(format('SELECT c, count(*), sum(k) FROM texts WHERE c IN (%s) GROUP BY c', (SELECT string_agg(quote_literal('c' || i || repeat(' ', i % 4)), ', ') FROM generate_series(3, 90) i)));
 SELECT * FROM compare_aggregate(format('SELECT v, count(*), sum(k) FROM texts WHERE v IN (%s) GROUP BY v', (SELECT string_agg(quote_literal('v' || i || repeat(' ', (i % 5) / 4)), ', ') FROM generate_series(3, 200, 2) i)));
 SELECT * FROM compare_aggregate(format('SELECT count(*), sum(k) FROM texts WHERE left(t, 1) IN (%s)', (SELECT string_agg(quote_literal(chr(i)), ', ') FROM generate_series(32, 126) i)));
+-- as many as an engine looks for, and more
+SELECT n, c.* FROM unnest(ARRAY[1, 4, 5, 6, 511, 512, 513]) n, LATERAL compare_aggregate(format('SELECT count(*), sum(k), count(t) FROM texts WHERE t NOT IN (%s) OR c IN (%s)',
+    (SELECT string_agg(quote_literal((ARRAY['', ' ', 'straße ', 'xxabcxx', 'a'])[1 + i % 5] || CASE WHEN i > 3 THEN i::text ELSE '' END), ', ') FROM generate_series(1, n) i),
+    (SELECT string_agg(quote_literal('c' || i || repeat(' ', i % 3)), ', ') FROM generate_series(10, 9 + n) i))) c;
 CREATE TABLE texts_others AS SELECT i AS k, md5((i % 100)::text)::uuid AS u, decode(md5((i % 90)::text), 'hex') AS b, ('n' || i % 80)::name AS n FROM generate_series(1, 1000) i;
 ANALYZE texts_others;
 SELECT * FROM compare_aggregate(format('SELECT count(*), sum(k) FROM texts_others WHERE u IN (%s)', (SELECT string_agg(quote_literal(md5(i::text)), ', ') FROM generate_series(50, 150) i)));

@@ -153,6 +153,7 @@ place_values(GhTranslation *translation, uint32 base)
 
 			for (uint32 j = 0; j < list->count; j++)
 				texts[j].offset += base;
+			list->slots += list->slots != 0 ? base : 0;
 		}
 		list->values += base;
 	}

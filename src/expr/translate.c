@@ -336,7 +336,9 @@ translate_nullif(GhTranslation *translation, NullIfExpr *expr, GhOperand *result
 /* ------------------------------------------------------------ IN lists */
 
 /* The most values of a list of text, and of a list of which each value is compared by an instruction. */
-#define GH_TEXT_LIST_MAX 128
+#define GH_TEXT_LIST_MAX GH_LIST_SLOTTED_MAX
+/* So few texts are found as soon by halves. */
+#define GH_BISECTED_MAX 4
 #define GH_EACH_VALUE_MAX 16
 
 /* How many values the array has, of whatever dimensions; and these. */
@@ -367,6 +369,24 @@ compare_texts(const void *a, const void *b, void *translation)
 		texts[i].length = values[i]->length;
 	}
 	return gh_text_list_compare(texts[0], texts[1], false);
+}
+
+/* The slots by which texts of a list are found. */
+static uint32
+keep_slots(GhTranslation *translation, const GhListText *texts, uint32 count)
+{
+	uint16		slots[GH_LIST_SLOTS] = {0};
+
+	for (uint32 i = 0; i < count; i++)
+	{
+		GhText		text = {(const unsigned char *) translation->values.data + texts[i].offset, texts[i].length};
+		uint32		at = gh_list_slot(text);
+
+		while (slots[at] != 0)
+			at = (at + 1) % GH_LIST_SLOTS;
+		slots[at] = i + 1;
+	}
+	return gh_keep_bytes(translation, slots, sizeof(slots), sizeof(uint64));
 }
 
 /* The array's values that are not NULL, as a list. */
@@ -414,6 +434,8 @@ add_list(GhTranslation *translation, ArrayType *array, GhClass value_class)
 	else
 	{
 		qsort_arg(texts, list->count, sizeof(GhListText), compare_texts, translation);
+		if (list->count > GH_BISECTED_MAX)
+			list->slots = keep_slots(translation, texts, list->count);
 		list->values = gh_keep_bytes(translation, texts, list->count * sizeof(GhListText), sizeof(int64));
 	}
 	translation->nlists++;

@@ -74,11 +74,31 @@ compare_texts(const void *a, const void *b)
 	return gh_text_list_compare(gh_text((uint64_t) (uintptr_t) *x, strlen(*x)), gh_text((uint64_t) (uintptr_t) *y, strlen(*y)), false);
 }
 
+static uint32_t
+add_slots(Parts *parts, const GhListText *texts, uint32_t count)
+{
+	uint16_t	slots[GH_LIST_SLOTS] = {0};
+	uint32_t	i;
+
+	for (i = 0; i < count; i++)
+	{
+		GhText		text = gh_text((uint64_t) (uintptr_t) ((const char *) parts->data + texts[i].offset), texts[i].length);
+		uint32_t	at = gh_list_slot(text);
+
+		while (slots[at] != 0)
+			at = (at + 1) % GH_LIST_SLOTS;
+		slots[at] = (uint16_t) (i + 1);
+	}
+	return add_data(parts, slots, sizeof(slots));
+}
+
 uint32_t
 add_text_list(Parts *parts, const char *const *texts, uint32_t count, bool has_null)
 {
 	GhListText	entries[PARTS_MAX];
 	const char *sorted[PARTS_MAX];
+	uint32_t	slots;
+	uint32_t	list;
 	uint32_t	i;
 
 	memcpy(sorted, texts, count * sizeof(texts[0]));
@@ -88,7 +108,11 @@ add_text_list(Parts *parts, const char *const *texts, uint32_t count, bool has_n
 		entries[i].length = (uint32_t) strlen(sorted[i]);
 		entries[i].offset = add_data(parts, sorted[i], entries[i].length);
 	}
-	return add_list(parts, GH_CLASS_TEXT, add_data(parts, entries, count * 8), count, has_null);
+	/* with slots or without; where these are at 0, there are none */
+	slots = count % 2 == 0 && parts->data_bytes > 0 ? add_slots(parts, entries, count) : 0;
+	list = add_list(parts, GH_CLASS_TEXT, add_data(parts, entries, count * 8), count, has_null);
+	parts->lists[list].slots = slots;
+	return list;
 }
 
 /* With the first temporary for its result. */
@@ -124,6 +148,7 @@ move_offsets(GhProgram *program, uint32_t data)
 		GhListText *texts;
 
 		lists[i].values += data;
+		lists[i].slots += lists[i].slots != 0 ? data : 0;
 		texts = (GhListText *) ((char *) program + lists[i].values);
 		for (j = 0; lists[i].value_class == GH_CLASS_TEXT && j < lists[i].count; j++)
 			texts[j].offset += data;

@@ -10,7 +10,7 @@
 #include "engine/program/program_row.h"
 
 #define PARTS_MAX 64
-#define TEXT_BYTES 4096
+#define TEXT_BYTES 32768
 #define TEXTS 64				/* of a pool */
 
 /* A program whose parts are added one by one; build_program() makes a block of them. */

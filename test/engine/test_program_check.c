@@ -209,7 +209,11 @@ check_lists(Context *c)
 	REFUSED(s.lists[0].value_class = GH_CLASS_FLOAT8);
 	REFUSED(s.lists[0].has_null = 2);
 	REFUSED(s.lists[0].unused[1] = 1);
-	REFUSED(s.lists[0].unused2 = 1);
+	REFUSED(s.lists[0].slots = s.lists[0].values);
+	REFUSED(s.lists[1].slots += 4);
+	REFUSED(s.lists[1].slots = (s.program->bytes - 8) & ~UINT32_C(7));
+	REFUSED(s.lists[1].slots = UINT32_MAX - 7);
+	REFUSED(((uint16_t *) ((char *) s.program + s.lists[1].slots))[GH_LIST_SLOTS - 1] = 3);
 	REFUSED(s.lists[0].values += 4);
 	REFUSED(s.lists[0].values = UINT32_MAX - 7);
 	REFUSED(s.lists[0].count = UINT32_MAX);

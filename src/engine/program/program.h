@@ -304,8 +304,14 @@ typedef struct GhList
 	uint8_t		unused[2];		/* 0 */
 	uint32_t	count;			/* of values */
 	uint32_t	values;			/* offset: int64_t, or GhListText, in ascending order (gh_text_list_compare) */
-	uint32_t	unused2;		/* 0 */
+	uint32_t	slots;			/* of texts, offset: GH_LIST_SLOTS uint16_t, where they are found by their codes; 0: none */
 } GhList;
+
+/* Of each text its number, from 1 on, in the first slot that was 0 from gh_list_slot() on. */
+#define GH_LIST_SLOT_BITS 11
+#define GH_LIST_SLOTS (1 << GH_LIST_SLOT_BITS)
+/* A list with slots has so many texts at most, so that these are found soon. */
+#define GH_LIST_SLOTTED_MAX (GH_LIST_SLOTS / 4)
 
 typedef struct GhListText
 {

@@ -286,6 +286,24 @@ are_texts(const GhProgram *program, const GhListText *texts, uint32_t count)
 	return true;
 }
 
+/* Slots of a list, or none. */
+static bool
+are_slots(const GhProgram *program, const GhList *list)
+{
+	const uint16_t *slots = (const uint16_t *) ((const char *) program + list->slots);
+	uint32_t	i;
+
+	if (list->slots == 0)
+		return true;
+	if (list->value_class != GH_CLASS_TEXT || list->slots % 8 != 0 ||
+		!lies_within(program, list->slots, GH_LIST_SLOTS, sizeof(uint16_t)))
+		return false;
+	for (i = 0; i < GH_LIST_SLOTS; i++)
+		if (slots[i] > list->count)
+			return false;
+	return true;
+}
+
 static GhStatus
 check_list(Checked *checked, uint32_t i)
 {
@@ -294,7 +312,7 @@ check_list(Checked *checked, uint32_t i)
 	const void *values = (const char *) program + list->values;
 
 	if (list->has_null > 1 || list->unused[0] != 0 || list->unused[1] != 0 ||
-		list->unused2 != 0 || list->values % 8 != 0 ||
+		list->values % 8 != 0 || !are_slots(program, list) ||
 		!lies_within(program, list->values, list->count, 8) ||
 		!(list->value_class == GH_CLASS_INT ? is_ascending(values, list->count) :
 		  list->value_class == GH_CLASS_TEXT && are_texts(program, values, list->count)))

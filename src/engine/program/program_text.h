@@ -115,6 +115,45 @@ gh_list_text(const GhProgram *program, GhListText value)
 	return text;
 }
 
+/* The slot of a list from which on a text is looked for; blanks at its end, which may not count, do not. */
+GH_EVERYWHERE uint32_t
+gh_list_slot(GhText text)
+{
+	const uint64_t odd = UINT64_C(0x9E3779B97F4A7C15);
+	GhText		unpadded = gh_text_unpadded(text);
+	uint64_t	code = unpadded.length;
+	uint64_t	at = 0;
+	uint64_t	rest = 0;
+
+	for (; at + 8 <= unpadded.length; at += 8)
+	{
+		code = (code ^ gh_read_u64(unpadded.bytes + at)) * odd;
+		code ^= code >> 32;
+	}
+	for (; at < unpadded.length; at++)
+		rest = rest << 8 | unpadded.bytes[at];
+	code = (code ^ rest) * odd;
+	return (uint32_t) (((code ^ code >> 32) * odd) >> (64 - GH_LIST_SLOT_BITS));
+}
+
+/* text = ANY (list), by the list's slots. */
+GH_EVERYWHERE bool
+gh_text_in_slots(const GhProgram *program, const GhList *list, GhText text, bool padded)
+{
+	const GhListText *values = (const GhListText *) ((const char *) program + list->values);
+	const uint16_t *slots = (const uint16_t *) ((const char *) program + list->slots);
+	uint32_t	at = gh_list_slot(text);
+
+	/* whoever has made the program may have left no slot free */
+	for (uint32_t i = 0; i < GH_LIST_SLOTS && slots[at] != 0; i++)
+	{
+		if (gh_text_list_compare(gh_list_text(program, values[slots[at] - 1]), text, padded) == 0)
+			return true;
+		at = (at + 1) % GH_LIST_SLOTS;
+	}
+	return false;
+}
+
 /* text = ANY (list); padded: blanks at their ends do not count.  The caller deals with NULLs. */
 GH_EVERYWHERE bool
 gh_text_in(const GhProgram *program, const GhList *list, GhText text, bool padded)
@@ -123,6 +162,8 @@ gh_text_in(const GhProgram *program, const GhList *list, GhText text, bool padde
 	uint32_t	first = 0;
 	uint32_t	count = list->count;
 
+	if (list->slots != 0)
+		return gh_text_in_slots(program, list, text, padded);
 	while (count > 1)			/* values[first] <= text, if any is */
 	{
 		uint32_t	half = count / 2;
