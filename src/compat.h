@@ -190,6 +190,9 @@ gh_init_table_slot(EState *estate, ScanState *node)
 #define gh_name_tranche(tranche, name) LWLockRegisterTranche(tranche, name)
 #endif
 
+/* From 16 on, an abbreviation of a time zone may be an error that is returned, and its kind is an argument (datetime.h). */
+#define GH_ABBREVIATIONS_HAVE_ERRORS (PG_VERSION_NUM >= 160000)
+
 /* From 17 on, heap scans read pages through read streams, and 18 lets a stream batch. */
 #define GH_HAVE_READ_STREAM (PG_VERSION_NUM >= 170000)
 #if PG_VERSION_NUM >= 170000

@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-#define GH_ABI_VERSION 15
+#define GH_ABI_VERSION 16
 
 /* Limits of a table, tested at their edges. */
 #define GH_SUBTABLES_MIN 2

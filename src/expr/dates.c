@@ -2,7 +2,7 @@
  * dates.c
  *		Parts of dates and times in programs: EXTRACT, date_part, date_trunc, times of a day.
  *
- * Of a timestamp, what it tells by itself.  With a time zone it would depend on the session's.
+ * A timestamp with time zone is what clocks show in the session's (zones.c), and there is cut off as one without.
  */
 #include "postgres.h"
 
@@ -285,6 +285,40 @@ translate_truncated(GhTranslation *translation, const Field *field, const GhOper
 		gh_add_int(translation, GH_OP_DATE_TO_TIMESTAMP, 0, 1, &day, result);
 }
 
+/* ------------------------------------------------------- with time zone */
+
+static bool
+translate_of_moment(GhTranslation *translation, const Field *field, GhOperand *moment, GhClass result_class,
+					GhOperand *result)
+{
+	GhOperand	local;
+
+	if (is_field(field, "epoch"))
+		return translate_of_timestamp(translation, field, moment, result_class, result);
+	return gh_add_local_time(translation, gh_session_zone(translation), moment, &local) &&
+		translate_of_timestamp(translation, field, &local, result_class, result);
+}
+
+/*
+ * Cut off at an hour or less, what is left is as far from UTC as the moment was; a day or more begins when clocks
+ * show it.
+ */
+static bool
+translate_truncated_moment(GhTranslation *translation, const Field *field, const GhZone *zone, const GhOperand *moment,
+						   GhOperand *result)
+{
+	GhOperand	shift;
+	GhOperand	local;
+	GhOperand	truncated;
+
+	if (zone == NULL || !gh_add_zone_shift(translation, zone, true, moment, &shift) ||
+		!gh_add_shifted(translation, moment, &shift, false, &local) ||
+		!translate_truncated(translation, field, &local, &truncated))
+		return false;
+	return field->length > 0 ? gh_add_shifted(translation, &truncated, &shift, true, result) :
+		gh_add_moment(translation, zone, &truncated, result);
+}
+
 /* ------------------------------------------------------------------------ all */
 
 /* A field of a value, or a value cut off at one. */
@@ -308,6 +342,14 @@ translate_field(GhTranslation *translation, Oid function, List *exprs, GhOperand
 			return translate_of_timestamp(translation, field, &value, GH_CLASS_INT128, result);
 		case F_DATE_PART_TEXT_TIMESTAMP:
 			return translate_of_timestamp(translation, field, &value, GH_CLASS_FLOAT8, result);
+		case F_EXTRACT_TEXT_TIMESTAMPTZ:
+			return translate_of_moment(translation, field, &value, GH_CLASS_INT128, result);
+		case F_DATE_PART_TEXT_TIMESTAMPTZ:
+			return translate_of_moment(translation, field, &value, GH_CLASS_FLOAT8, result);
+		case F_DATE_TRUNC_TEXT_TIMESTAMPTZ:
+			return translate_truncated_moment(translation, field, gh_session_zone(translation), &value, result);
+		case F_DATE_TRUNC_TEXT_TIMESTAMPTZ_TEXT:
+			return translate_truncated_moment(translation, field, gh_named_zone(translation, lthird(exprs)), &value, result);
 		default:
 			return translate_truncated(translation, field, &value, result);
 	}
@@ -329,9 +371,16 @@ gh_translate_date_call(GhTranslation *translation, Oid function, List *exprs, bo
 		case F_EXTRACT_TEXT_TIMESTAMP:
 		case F_DATE_PART_TEXT_TIMESTAMP:
 		case F_DATE_TRUNC_TEXT_TIMESTAMP:
+		case F_EXTRACT_TEXT_TIMESTAMPTZ:
+		case F_DATE_PART_TEXT_TIMESTAMPTZ:
+		case F_DATE_TRUNC_TEXT_TIMESTAMPTZ:
+		case F_DATE_TRUNC_TEXT_TIMESTAMPTZ_TEXT:
 			return translate_field(translation, function, exprs, result);
 		case F_TIME_TIMESTAMP:
+		case F_TIME_TIMESTAMPTZ:
 			return gh_translate_value(translation, linitial(exprs), &timestamp) &&
+				(function == F_TIME_TIMESTAMP ||
+				 gh_add_local_time(translation, gh_session_zone(translation), &timestamp, &timestamp)) &&
 				gh_add_int(translation, GH_OP_TIMESTAMP_TO_DATE, 0, 1, &timestamp, &day) &&
 				add_time_of_day(translation, &timestamp, &day, result);
 		default:

@@ -181,14 +181,25 @@ gh_collation_allows(GhTranslation *translation, GhCall call, Oid collation)
 /* The largest power of ten that is a float8. */
 #define GH_FLOAT8_POWER_MAX 22
 
+/* A date or timestamp as what it is compared with. */
+static bool
+prepare_time(GhTranslation *translation, GhCall call, GhOperand *args)
+{
+	bool		left = call == GH_CALL_DATE_LEFT || call == GH_CALL_DATE_LEFT_ZONED || call == GH_CALL_TIMESTAMP_LEFT_ZONED;
+	bool		is_date = call != GH_CALL_TIMESTAMP_LEFT_ZONED && call != GH_CALL_TIMESTAMP_RIGHT_ZONED;
+	bool		zoned = call != GH_CALL_DATE_LEFT && call != GH_CALL_DATE_RIGHT;
+	GhOperand  *time = &args[left ? 0 : 1];
+
+	return (!is_date || gh_add_int(translation, GH_OP_DATE_TO_TIMESTAMP, 0, 1, time, time)) &&
+		(!zoned || gh_add_moment(translation, gh_session_zone(translation), time, time));
+}
+
 /* The arguments as the call wants them, and what of the result depends on them. */
 static bool
 prepare_arguments(GhTranslation *translation, const GhFunction *function, Oid collation,
 				  int nargs, GhOperand *args, int *immediate, GhOperand *result)
 {
-	GhOperand	timestamp = {.value_class = GH_CLASS_INT};
 	const GhScales *scales;
-	int			date = function->call == GH_CALL_DATE_LEFT ? 0 : 1;
 
 	switch ((GhCall) function->call)
 	{
@@ -226,10 +237,11 @@ prepare_arguments(GhTranslation *translation, const GhFunction *function, Oid co
 			return gh_collation_allows(translation, (GhCall) function->call, collation);
 		case GH_CALL_DATE_LEFT:
 		case GH_CALL_DATE_RIGHT:
-			if (!gh_add_instruction(translation, GH_OP_DATE_TO_TIMESTAMP, GH_CLASS_INT, 0, 0, 1, &args[date], &timestamp))
-				return false;
-			args[date] = timestamp;
-			return true;
+		case GH_CALL_DATE_LEFT_ZONED:
+		case GH_CALL_DATE_RIGHT_ZONED:
+		case GH_CALL_TIMESTAMP_LEFT_ZONED:
+		case GH_CALL_TIMESTAMP_RIGHT_ZONED:
+			return prepare_time(translation, (GhCall) function->call, args);
 	}
 	return false;
 }
@@ -257,6 +269,8 @@ translate_call(GhTranslation *translation, Oid funcid, Oid collation, List *expr
 	done = gh_translate_text_call(translation, funcid, collation, exprs, &is_one, result);
 	if (!is_one)
 		done = gh_translate_date_call(translation, funcid, exprs, &is_one, result);
+	if (!is_one)
+		done = gh_translate_zone_call(translation, funcid, exprs, &is_one, result);
 	if (!is_one)
 		done = gh_translate_interval_call(translation, funcid, exprs, &is_one, result);
 	if (!is_one)

@@ -26,7 +26,11 @@ typedef enum GhCall
 	GH_CALL_TEXT,				/* bytes tell whether two are equal: any deterministic collation */
 	GH_CALL_TEXT_ORDER,			/* bytes tell which is less: collation C */
 	GH_CALL_DATE_LEFT,			/* the left one is a date to be made a timestamp */
-	GH_CALL_DATE_RIGHT
+	GH_CALL_DATE_RIGHT,
+	GH_CALL_DATE_LEFT_ZONED,	/* or one with time zone, the session's */
+	GH_CALL_DATE_RIGHT_ZONED,
+	GH_CALL_TIMESTAMP_LEFT_ZONED,	/* likewise a timestamp */
+	GH_CALL_TIMESTAMP_RIGHT_ZONED
 } GhCall;
 
 typedef struct GhFunction
@@ -178,6 +182,21 @@ extern bool gh_add_int(GhTranslation *translation, GhProgramOp op, int width, in
 					   GhOperand *result);
 extern bool gh_add_int_constant(GhTranslation *translation, GhProgramOp op, int width, GhOperand *number,
 								int64 constant);
+
+/* ---- zones.c: moments, and what clocks show then ---- */
+
+typedef struct GhZone GhZone;
+
+extern const GhZone *gh_session_zone(GhTranslation *translation);
+extern const GhZone *gh_named_zone(GhTranslation *translation, const Expr *expr);
+extern bool gh_add_zone_shift(GhTranslation *translation, const GhZone *zone, bool to_local, const GhOperand *time,
+							  GhOperand *shift);
+extern bool gh_add_shifted(GhTranslation *translation, const GhOperand *time, const GhOperand *shift, bool back,
+						   GhOperand *result);
+extern bool gh_add_local_time(GhTranslation *translation, const GhZone *zone, const GhOperand *moment, GhOperand *local);
+extern bool gh_add_moment(GhTranslation *translation, const GhZone *zone, const GhOperand *local, GhOperand *moment);
+extern bool gh_translate_zone_call(GhTranslation *translation, Oid function, List *exprs, bool *is_one,
+								   GhOperand *result);
 
 /* ---- key_code.c: keys of joins that are no whole number together ---- */
 

@@ -228,6 +228,8 @@ typedef enum GhProgramOp
 	GH_OP_DATE_TO_QUARTER,
 	GH_OP_DATE_TO_MONTH,
 	GH_OP_DATE_TO_WEEK,			/* or week, which begins on Monday */
+	/* INT: what is to be added to a timestamp, by a time zone that is list `immediate`; checked (program_zone.h) */
+	GH_OP_ZONE_SHIFT,
 	/*
 	 * TEXT.  Of LIKE: text, pattern, to BOOL; ILIKE takes A to Z for a to z, in both.  A character is a byte, or of UTF-8.
 	 * A pattern that ends within an escape, which is an error to PostgreSQL, matches nothing.
@@ -296,7 +298,7 @@ typedef struct GhInstruction
 	int32_t		immediate;		/* a list's number, a number of digits; else 0 */
 } GhInstruction;
 
-/* The values of an IN list, without NULLs. */
+/* The values of an IN list, without NULLs; or the entries of a time zone (program_zone.h). */
 typedef struct GhList
 {
 	uint8_t		value_class;	/* GH_CLASS_INT, or GH_CLASS_TEXT */

@@ -92,6 +92,7 @@ static const Signature signatures[] = {
 	[GH_OP_DATE_TO_QUARTER] = {CLASS(INT), "S", 'S', false, NOTHING},
 	[GH_OP_DATE_TO_MONTH] = {CLASS(INT), "S", 'S', false, NOTHING},
 	[GH_OP_DATE_TO_WEEK] = {CLASS(INT), "S", 'S', false, NOTHING},
+	[GH_OP_ZONE_SHIFT] = {CLASS(INT), "S", 'S', false, LIST},
 	[GH_OP_LIKE] = {CLASS(TEXT), "SS", 'B', false, NOTHING},
 	[GH_OP_LIKE_UTF8] = {CLASS(TEXT), "SS", 'B', false, NOTHING},
 	[GH_OP_ILIKE] = {CLASS(TEXT), "SS", 'B', false, NOTHING},

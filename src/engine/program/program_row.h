@@ -9,6 +9,7 @@
 #include "engine/page/numeric.h"
 #include "engine/program/program_hash.h"
 #include "engine/program/program_quotient.h"
+#include "engine/program/program_zone.h"
 
 /* Fills the constants; no row changes them.  values has one element for each vector. */
 GH_EVERYWHERE void
@@ -152,6 +153,15 @@ gh_row_in(const GhProgram *program, const GhInstruction *in, const GhValue *a)
 	return result;
 }
 
+/* NULL where the timestamp is. */
+GH_EVERYWHERE GhValue
+gh_row_zone(const GhProgram *program, const GhInstruction *in, const GhValue *a, uint64_t *bad)
+{
+	GhValue		none = {0, 0, 1};
+
+	return a->null ? none : gh_value(gh_zone_shift(program, in, a->low, bad));
+}
+
 /* A part of a text, whose second argument is another text. */
 GH_EVERYWHERE GhValue
 gh_row_trimmed(const GhInstruction *in, const GhValue *a, const GhValue *b)
@@ -255,6 +265,8 @@ gh_row_value(const GhProgram *program, const GhInstruction *in, const GhValue *a
 		case GH_OP_QUOTIENT:
 		case GH_OP_QUOTIENT_SCALE:
 			return gh_row_quotient(in, a, b, c, bad);
+		case GH_OP_ZONE_SHIFT:
+			return gh_row_zone(program, in, a, bad);
 		case GH_OP_TRIM_LEFT:
 		case GH_OP_TRIM_RIGHT:
 			return gh_row_trimmed(in, a, b);
