@@ -98,6 +98,8 @@ model_int(const Case *at)
 		case GH_OP_SHIFT_LEFT:
 		case GH_OP_SHIFT_RIGHT:
 			return model_shift(at, a, b);
+		case GH_OP_ZONE_SHIFT:
+			return model_zone(at->program, at->in, a, at->low);
 		default:
 			return model_dates(at->in, a, b, at->low);
 	}
@@ -512,6 +514,7 @@ has_two(const GhInstruction *in)
 		case GH_OP_DATE_TO_QUARTER:
 		case GH_OP_DATE_TO_MONTH:
 		case GH_OP_DATE_TO_WEEK:
+		case GH_OP_ZONE_SHIFT:
 		case GH_OP_UNPADDED:
 		case GH_OP_LENGTH:
 		case GH_OP_LENGTH_UTF8:

@@ -169,6 +169,27 @@ model_moved(const Date *at, int64_t a, int64_t b)
 	return at->in->op == GH_OP_TIMESTAMP_ADD ? timestamp_result(at, (GhInt128) a + b) : model_months(at, a, b);
 }
 
+/* By every entry of the list, whose upper part is a second and whose rest is what to add, less 2 to the power of 17. */
+Outcome
+model_zone(const GhProgram *program, const GhInstruction *in, int64_t a, uint64_t *low)
+{
+	const GhList *list = &gh_program_lists(program)[in->immediate];
+	const int64_t *entries = (const int64_t *) ((const char *) program + list->values);
+	bool		infinite = a == INT64_MIN || a == INT64_MAX;
+	int64_t		shift = -131072;
+	uint32_t	i;
+
+	for (i = 0; i < list->count; i++)
+	{
+		int64_t		rest = (entries[i] % 262144 + 262144) % 262144;
+
+		if ((GhInt128) ((entries[i] - rest) / 262144) * 1000000 <= a)
+			shift = rest - 131072;
+	}
+	*low = shift == -131072 ? 0 : (uint64_t) (shift * 1000000);
+	return shift == -131072 && !infinite ? OUTCOME_BACK : OUTCOME_VALUE;
+}
+
 Outcome
 model_dates(const GhInstruction *in, int64_t a, int64_t b, uint64_t *low)
 {

@@ -88,6 +88,7 @@ extern Outcome model_text(const GhInstruction *in, const GhValue *args, GhValue 
 
 /* program_model_date.c: likewise, of dates and timestamps */
 extern Outcome model_dates(const GhInstruction *in, int64_t a, int64_t b, uint64_t *low);
+extern Outcome model_zone(const GhProgram *program, const GhInstruction *in, int64_t a, uint64_t *low);
 
 /* program_model_numeric.c: of such an operation, none of whose first two arguments is NULL */
 extern Outcome model_numeric(const GhInstruction *in, const GhValue *args, GhInt128 *wide);
@@ -96,7 +97,7 @@ extern Outcome model_division(const GhInstruction *in, const GhValue *args, GhVa
 /* test_program.c */
 /* Columns and constants of every class, and lists: TEXT_LIST is the first one of text. */
 #define TEXT_LIST 5
-#define LISTS 9
+#define LISTS 11
 extern void add_vectors(Context *c, const Pool *pool, Parts *parts);
 extern void add_random_instruction(Context *c, Parts *parts);
 /* Runs a batch, and each row of it by itself, which must be the same. */

@@ -10,7 +10,7 @@
 #define CLASSES 8				/* GH_CLASS_BPCHAR + 1 */
 #define OPERATIONS (GH_OP_COALESCE + 1)
 /* Pairs of an operation and a class that there are. */
-#define PAIRS_EXPECTED 179
+#define PAIRS_EXPECTED 180
 
 /* ------------------------------------------------------------- what is used */
 
@@ -22,9 +22,16 @@ static const GhLoad loads[] = {
 
 #define COLUMNS (sizeof(loads) / sizeof(loads[0]))
 
+/* From that second on, so many are to be added. */
+#define ENTRY(from, shift) (INT64_C(from) * 262144 + 131072 + (shift))
+
 static void
 add_lists(Parts *parts)
 {
+	static const int64_t zone[] = {
+		ENTRY(-9223372036855, 3208), ENTRY(-3037000, 3600), ENTRY(-2147, 7200), ENTRY(-1, 0), ENTRY(0, -131072),
+		ENTRY(1, 131071), ENTRY(2147, -43200), ENTRY(9007199254, -131072), ENTRY(9223372036854, 1)
+	};
 	static const int64_t integers[] = {INT64_MIN, -10, -1, -1, 0, 2, 3, 10, INT32_MAX, INT64_MAX};
 	static const char *const texts[] = {"", "a", "a ", "ab", "b", " "};
 
@@ -37,6 +44,8 @@ add_lists(Parts *parts)
 	(void) add_text_list(parts, texts + 1, 2, true);
 	(void) add_text_list(parts, texts, 0, false);
 	(void) add_text_list(parts, texts, 0, true);
+	(void) add_int_list(parts, zone, sizeof(zone) / sizeof(zone[0]), false);
+	(void) add_int_list(parts, zone + 2, 4, false);
 }
 
 /* Two columns or more of each class, and constants: one is NULL, others are drawn. */
@@ -190,7 +199,7 @@ check_kind(Context *c, const Pool *pool, const Parts *parts, GhProgram *program,
 		return false;
 	for (i = 0; i < rounds; i++)
 	{
-		int32_t		limit = shape->op == GH_OP_IN ? LISTS : GH_SCALE_MAX;
+		int32_t		limit = shape->op == GH_OP_IN || shape->op == GH_OP_ZONE_SHIFT ? LISTS : GH_SCALE_MAX;
 		int32_t		immediate = (int32_t) random_below(c, 2 * (uint64_t) limit + 1) - limit;
 
 		if (!put_instruction(c, parts, program, shape, classes, immediate))

@@ -14,7 +14,7 @@ $server->query(<<'SQL');
 CREATE DOMAIN whole AS int4;
 CREATE TABLE t (yes bool, i2 int2, i4 int4, i8 int8, may bool, whole whole, o oid, f4 float4, f8 float8, n2 numeric(12, 2),
 	n5 numeric(20, 5), n0 numeric(30, 0), x text, v varchar(30), c char(6), d date, ts timestamp, tz timestamptz, tm time,
-	u text, far date, early timestamp, any_n numeric, id uuid, other_id uuid, nm name, by bytea, mac macaddr, mac8 macaddr8);
+	u text, far date, early timestamp, moment timestamptz, any_n numeric, id uuid, other_id uuid, nm name, by bytea, mac macaddr, mac8 macaddr8);
 SET timezone = 'Europe/Berlin';
 INSERT INTO t SELECT i % 2 = 0, CASE WHEN i % 13 > 0 THEN CASE i % 17 WHEN 0 THEN -32768 WHEN 1 THEN 32767 ELSE i % 300 - 100 END END,
 	CASE WHEN i % 11 > 0 THEN CASE i % 19 WHEN 0 THEN -2147483648 WHEN 1 THEN 2147483647 ELSE i * 7919 % 2000 - 1000 END END,
@@ -31,6 +31,7 @@ INSERT INTO t SELECT i % 2 = 0, CASE WHEN i % 13 > 0 THEN CASE i % 17 WHEN 0 THE
 	CASE WHEN i % 61 > 0 THEN time '00:00' + i % 1440 * interval '1 minute' END,
 	(ARRAY['a', 'aé', 'é_', '%', 'x%y', 'ßéß', 'A_EZ', 'a__ez', '日本語_', '_%', '\', '', 'aba_ababé', NULL])[1 + i % 14] || CASE i % 5 WHEN 0 THEN i::text WHEN 1 THEN 'é' ELSE '' END,
 	date '4714-11-24 BC' + (i * 1431655)::int, timestamp '4714-11-24 00:00:00 BC' + i * interval '13 hours',
+	CASE i % 499 WHEN 0 THEN 'infinity' WHEN 1 THEN NULL WHEN 2 THEN timestamptz '9999-12-31 23:59:59.5 UTC' ELSE timestamptz '1850-01-01 UTC' + i * interval '60 days 23:17:03.25' END,
 	CASE i % 331 WHEN 0 THEN NULL WHEN 1 THEN 'NaN' WHEN 2 THEN '-inf' WHEN 3 THEN 1e60 WHEN 4 THEN 0 WHEN 5 THEN 0.000 ELSE round(i / 7.0 - 90, (i % 6)::int) END,
 	CASE WHEN i % 23 > 0 THEN md5((i % 400)::text)::uuid END, CASE i % 3 WHEN 0 THEN md5((i % 400)::text)::uuid WHEN 1 THEN '00000000-0000-0000-0000-00000000ff01' ELSE 'ffffffff-0000-0000-0000-000000000001' END,
 	CASE i % 29 WHEN 0 THEN NULL WHEN 1 THEN '' WHEN 2 THEN repeat('long', 16) WHEN 3 THEN 'é' ELSE 'n' || i % 90 END, CASE i % 31 WHEN 0 THEN NULL WHEN 1 THEN '\x' WHEN 2 THEN '\x00' WHEN 3 THEN '\x0000' WHEN 4 THEN '\xff' ELSE decode(md5((i % 300)::text), 'hex') END,
@@ -43,12 +44,15 @@ ANALYZE t;
 CREATE TABLE wide AS SELECT i, repeat('x' || i, i * 200) AS x FROM generate_series(1, 40) i;
 SQL
 
+# Of each program, the session has one of these.
+my @zones = qw(UTC Europe/Berlin America/New_York Asia/Kolkata Australia/Lord_Howe Africa/Casablanca America/Sao_Paulo Europe/Dublin Pacific/Apia Africa/Monrovia EST5EDT FOO5BAR <+0530>-05:30);
+
 # (rows, dropped, back, wrong) or the reason why there is no program.
 sub check
 {
 	my ($value, $condition, $table) = @_;
 	$_ =~ s/'/''/g for $value, $condition;
-	my ($status, $out, $message) = $server->run("SELECT gpuhash_check_program('" . ($table || 't') . "', '$value', '$condition')");
+	my ($status, $out, $message) = $server->run("SELECT gpuhash_check_program('" . ($table || 't') . "', '$value', '$condition') FROM set_config('timezone', '" . one_of(@zones) . "', false)");
 	return { error => $message } if $status != 0;
 	return { none => $1 } if $out =~ /^no program: (.*)/;
 	return { rows => $1, dropped => $2, back => $3, wrong => $4, text => $out } if $out =~ /^rows (\d+), dropped (\d+), back (\d+), wrong (\d+)/;
@@ -76,6 +80,10 @@ for (
 	['extract(year from far)', 'true', 200], ['extract(day from far)', 'true', 200], ['extract(doy from far)', 'extract(month from far) > 2', 200], ['extract(isodow from far)', 'true', 200], ['extract(quarter from far)', 'true', 200], ['extract(dow from far)', 'true', 200],
 	['extract(year from ts)', 'true', 100], ['extract(month from ts)', q{date_part('day', ts) > 20}, 100], [q{date_part('year', d)}, q{date_part('doy', ts) < 300}, 200], [q{date_part('isodow', ts)}, 'true', 100], [q{extract(quarter from ts) + n2}, 'true', 100],
 	[q{date_trunc('year', ts)}, 'true', 100], [q{date_trunc('month', ts)}, 'true', 100], [q{date_trunc('quarter', ts)}, 'true', 100], [q{date_trunc('week', ts)}, 'true', 100], [q{date_trunc('day', ts)}, q{date_trunc('week', ts) > timestamp '1999-12-30'}, 100], [q{date_trunc('week', early)}, 'true', 200], [q{date_trunc('year', early)}, 'true', 200], [q{extract(doy from early)}, 'true', 0],
+	['extract(hour from tz)', 'true', 40], [q{date_part('second', moment)}, 'true', 20], ['extract(epoch from tz)', 'extract(dow from tz) > 3', 40], ['extract(doy from moment)', 'extract(isoyear from moment) > 1900', 200],
+	[q{date_trunc('month', tz)}, 'true', 40], [q{date_trunc('day', moment)}, 'true', 200], [q{date_trunc('week', moment)}, q{date_trunc('hour', tz) > timestamptz '1999-06-01 UTC'}, 200], [q{date_trunc('year', moment, 'America/New_York')}, 'true', 20],
+	['tz::date', 'true', 40], ['moment::timestamp', 'true', 200], ['moment::time', 'true', 200], [q{moment AT TIME ZONE 'Europe/Berlin'}, 'true', 20], [q{ts AT TIME ZONE 'UTC' AT TIME ZONE 'Pacific/Apia'}, 'true', 40],
+	['ts::timestamptz', 'true', 40], ['d::timestamptz', 'true', 80], [q{date_trunc('quarter', d)}, 'true', 80], ['tz', 'tz < d', 80], ['tz', 'ts >= tz', 80], ['moment', q{moment > date '1945-05-08' or moment <> timestamp '2000-01-01'}, 200], ['tz is distinct from ts', 'tz IN (d, ts)', 80],
 	['n2 / n5', 'true', 300], ['n2 / 3', 'true', 0], ['n2 / 7.00', 'n2 / 2 > 1.25', 0], ['1 / n2', 'n2 <> 0', 0], ['n5 / n2', 'n5 / nullif(n2, 0) < 3', 150], ['n0 / 1000000007', 'true', 45], ['n2 / 12345678.9', 'true', 40], ['n2 / 0.0003', 'true', 0], ['0 / n2', 'n2 > 0', 0], ['n0 / n5', 'true', 1400], ['i4 / n2', 'n2 <> 0', 250],
 	['n2 / 3 / 7', 'true', 100], ['n2 / 3 * n2', 'true', 0], ['n2 / 3 + n5', 'true', 120], ['round(n2 / 3, 2)', 'true', 0], ['(n2 / 3)::numeric(10, 4)', 'true', 0], ['case when i4 > 0 then n2 / 3 else n5 end', 'true', 120],
 	['n2 % 3', 'true', 0], ['n5 % n2', 'n2 <> 0', 120], ['mod(n0, 12345678912345)', 'true', 0], ['round(n5, 2)', 'round(n2) <> trunc(n2)', 120], ['round(n0, -9)', 'true', 0], ['trunc(n5, 1)', 'true', 120], ['trunc(n2, -1)', 'true', 0], ['round(n2, 7)', 'true', 0], ['ceil(n2)', 'floor(n2) < 5', 0], ['floor(n5)', 'sign(n5) = -1', 120], ['sign(n2)', 'true', 0],
@@ -113,7 +121,7 @@ for (
 	['n2 / n5 * n5 * n5 * n5', 'true', 'a numeric has too many digits after the point'], ['(n2 / n5)::float8', 'true', 'a numeric has too many digits after the point'], ['round(n2, i2)', 'true', 'how many digits a numeric has is no constant'],
 	['i4', "x ~ 't'", 'a function or operator is not supported'], ['i4', 'x like v', 'a pattern is not constant'], ['i4', q{x like 'a\\'}, 'a pattern ends with its escape character'], ['i4', q{n2 > least(n5, null)}, 'values of GREATEST or LEAST are not supported'], ['extract(century from d)', 'true', 'a part of a date or timestamp is not supported'], [q{date_trunc('decade', ts)}, 'true', 'a part of a date or timestamp is not supported'],
 	[q{d + i2 * interval '1 day'}, 'true', 'an interval is not constant'], [q{ts + interval '99999999 days'}, 'true', 'an interval is too long'], [q{tz + interval '1 day'}, 'true', 'days are added to a timestamp with time zone'], [q{extract(hour from ts - early)}, 'true', 'a part of an interval is not supported'],
-	['btrim(u, x)', 'true', 'the characters that are trimmed are not constant'], [q{btrim(u, 'é')}, 'true', 'the characters that are trimmed are not of one byte'], ['upper(x)', 'true', 'a function or operator is not supported'], ['extract(year from tz)', 'true', 'a function or operator is not supported'], ['t', 'true', 'it reads what is no plain column'], ['d < tz', 'true', 'a function or operator is not supported'],
+	['btrim(u, x)', 'true', 'the characters that are trimmed are not constant'], [q{btrim(u, 'é')}, 'true', 'the characters that are trimmed are not of one byte'], ['upper(x)', 'true', 'a function or operator is not supported'], [q{extract(timezone from tz)}, 'true', 'a part of a date or timestamp is not supported'], ['tz AT TIME ZONE x', 'true', 'a time zone is not named by a constant'], [q{tz AT TIME ZONE 'Nowhere/Land'}, 'true', 'a time zone is not supported'], ['t', 'true', 'it reads what is no plain column'],
 	['i4', 'n2 IN (' . join(', ', 1 .. 17) . ')', 'the values of a list are not supported'],
 	['i4', q{nm = 'n7'::text}, 'a function or operator is not supported'], ['nm::text', 'true', 'a function or operator is not supported'], ['i4', q{nm like 'n%'}, 'a function or operator is not supported'], ['id', q{id in (} . join(', ', map { "md5('$_')::uuid" } 1 .. 129) . ')', 'a list of text is too long'],
 	['i4', 'i4 < ALL (ARRAY[1, 2])', 'an operator with ANY or ALL is not supported'], ['n2::numeric(5, -1)', 'true', 'a numeric type has no scale, or a large one'], ['power(f8, 2)', 'true', 'a function or operator is not supported'])
@@ -143,7 +151,7 @@ ok(!$wide->{error} && $wide->{wrong} == 0 && $wide->{back} > 0, 'compressed valu
 
 # ------------------------------------------------------------ random ones
 %GpuHash::RandomExpression::column = (bool => [qw(yes may)], i2 => ['i2'], i4 => [qw(i4 whole late later)], i8 => ['i8'], f4 => ['f4'], f8 => ['f8'],
-	numeric => [qw(n2 n5 n0 any_n)], text => [qw(x v u)], char => ['c'], date => [qw(d far)], timestamp => [qw(ts early)], time => ['tm'], oid => ['o'],
+	numeric => [qw(n2 n5 n0 any_n)], text => [qw(x v u)], char => ['c'], date => [qw(d far)], timestamp => [qw(ts early)], timestamptz => [qw(tz moment)], time => ['tm'], oid => ['o'],
 	uuid => [qw(id other_id)], name => ['nm'], bytea => ['by'], mac => ['mac']);
 my %sum = (rows => 0, dropped => 0, back => 0, programs => 0, none => 0);
 my @bad;

@@ -140,7 +140,7 @@ sub argument
 	$a = 'a.' . one_of(qw(f4 f8)) if $in_order && $kind eq 'float' && rand() < 0.7;
 	if ($any_error && rand() < 0.7 && ($in_order || $kind ne 'float'))
 	{
-		my %type = (int => [qw(i2 i4 i8)], numeric => ['numeric'], float => [qw(f4 f8)], bool => ['bool'], ordered => [qw(date timestamp time oid)], text => [qw(text char)], bytes => [qw(uuid name bytea mac)], label => ['bool']);
+		my %type = (int => [qw(i2 i4 i8)], numeric => ['numeric'], float => [qw(f4 f8)], bool => ['bool'], ordered => [qw(date timestamp timestamptz time oid)], text => [qw(text char)], bytes => [qw(uuid name bytea mac)], label => ['bool']);
 		my $expression = expression(one_of(@{ $type{$kind} }), one_of(1, 1, 2, 3));
 		return ($kind, $expression, $kind eq 'numeric' || $kind eq 'text' && blanks_vary($expression));
 	}
@@ -216,7 +216,7 @@ sub key
 	return 'a.' . one_of(qw(any_n iv e)) if rand() < 0.05 && $in_order;
 	if ($any_error && rand() < 0.5)
 	{
-		my $type = one_of(qw(i2 i4 i8 bool date text uuid name), $in_order ? 'numeric' : ());
+		my $type = one_of(qw(i2 i4 i8 bool date timestamptz timestamp text uuid name), $in_order ? 'numeric' : ());
 		my $expression = expression($type, 1);
 		return $type eq 'text' && !$in_order && blanks_vary($expression) ? "($expression)::text" : $expression;
 	}

@@ -166,7 +166,7 @@ sub output
 	return "$a.v || " . column('text') if $held && $kind < 0.7;
 	return one_of(@placed) . '.' . one_of(qw(ctid tableoid::regclass xmin)) if $kind < 0.65 && @placed;
 	return one_of($a, "$a.*", one_of(@wide, @dimensions)) if $kind < 0.7;
-	return expression(one_of(qw(bool i2 i4 i8 f4 f8 numeric text char date)), one_of(1, 1, 2)) if $may_fail && $kind < 0.85;
+	return expression(one_of(qw(bool i2 i4 i8 f4 f8 numeric text char date timestamp timestamptz)), one_of(1, 1, 2)) if $may_fail && $kind < 0.85;
 	return one_of("$a.x || '.'", "upper($a.v)", 'coalesce(' . column('int') . ', -1)', "$a.g + 1", "$a.n2 * 2", "$a.tame8 / 4", "$a.d + 1", "CASE WHEN " . safe_condition() . ' THEN ' . column('text') . ' END', "$a.f8 IS NULL",
 		'now() IS NULL', 'random() < 2', "'constant'", "ROW($a.g, $a.x)::text", '(SELECT count(*) FROM d2 WHERE dg < ' . column('int') . ')', '(SELECT ' . one_of('count(*)', 'sum(s.dv)', 'coalesce(max(s.dn), -1)') . ' FROM ' . one_of('d1', 'd2') . " s WHERE s.dk = $a.k8)", "greatest($a.g, $a.k8)", column('bool'), "length($a.big)", "substr($a.big, 900, 40)", "$a.big",
 		$held ? () : ("$a.j ->> 'k'", "$a.ar[1]", "($a.cp).y", "$a.tz AT TIME ZONE 'UTC'"));

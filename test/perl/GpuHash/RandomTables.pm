@@ -30,6 +30,7 @@ our %SETTINGS = (
 	enable_nestloop => [qw(on on off)],
 	enable_material => [qw(on on off)],
 	join_collapse_limit => [8, 8, 8, 1],
+	timezone => [map { "'$_'" } qw(UTC UTC Europe/Berlin America/New_York Australia/Lord_Howe Asia/Kolkata)],
 	plan_cache_mode => [qw(auto force_generic_plan)]);
 
 # ------------------------------------------------------------------- tables
@@ -56,7 +57,7 @@ our @COLUMN = (
 	[c => 'char', 'char(6)', "'t' || k % 30"],
 	[d => 'date', 'date', "CASE k % 47 WHEN 0 THEN 'infinity' WHEN 1 THEN '-infinity' ELSE (date '2000-01-01' + (k % 4000 - 2000)::int)::text END::date"],
 	[ts => 'timestamp', 'timestamp', "CASE k % 53 WHEN 0 THEN 'infinity' ELSE (timestamp '1999-01-01' + k * interval '7 hours')::text END::timestamp"],
-	[tz => '', 'timestamptz', "timestamptz '1999-01-01 UTC' + k * interval '7 hours'"],
+	[tz => 'timestamptz', 'timestamptz', "CASE WHEN i % 61 = 0 THEN 'infinity' ELSE timestamptz '1999-01-01 UTC' + k * interval '7 hours' END"],
 	[tm => 'time', 'time', "time '00:00' + k % 1440 * interval '1 minute'"],
 	[o => 'oid', 'oid', '(4294967295 - k % 20)'],
 	# bytes
