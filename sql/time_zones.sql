@@ -5,7 +5,7 @@ SET max_parallel_workers_per_gather = 0;
 -- Moments at which clocks of some zones change, and around these; the far past and future; and what clocks show then.
 CREATE TABLE zones (zone text);
 INSERT INTO zones VALUES ('UTC'), ('Europe/Berlin'), ('America/New_York'), ('Asia/Kolkata'), ('Australia/Lord_Howe'), ('Africa/Casablanca'),
-    ('America/Sao_Paulo'), ('Europe/Dublin'), ('Pacific/Apia'), ('Asia/Kathmandu'), ('EST5EDT'), ('<+0530>-05:30'), ('AAA-1BBB,M3.5.0,M10.5.0/3');
+    ('America/Sao_Paulo'), ('Europe/Dublin'), ('Pacific/Apia'), ('Asia/Kathmandu'), ('EST5EDT'), ('<+0530>-05:30'), ('AAA-1BBB,M3.5.0,M10.5.0/3'), ('ABC-1DEF,0/0,J365/25');
 SET timezone = 'UTC';
 CREATE TABLE moments (k int, z timestamptz, l timestamp, d date);
 WITH days AS (

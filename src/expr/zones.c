@@ -70,18 +70,28 @@ add_entry(Entries *entries, pg_time_t second, int64 shift)
 	return true;
 }
 
-/* What clocks are ahead of UTC from a moment on, as timestamptz shows it; and what PostgreSQL takes it for, back from clocks. */
+/* What clocks are ahead of UTC from a moment on, as what they show then has it. */
 static bool
-add_offset(GhZone *zone, pg_time_t moment, pg_time_t clock, long behind)
+add_ahead(GhZone *zone, pg_time_t moment)
 {
 	const struct pg_tm *tm = pg_localtime(&moment, zone->tz);
 
 	return tm != NULL && tm->tm_gmtoff > -SECS_PER_DAY && tm->tm_gmtoff < SECS_PER_DAY &&
-		behind > -SECS_PER_DAY && behind < SECS_PER_DAY &&
-		add_entry(&zone->to_local, moment, tm->tm_gmtoff) && add_entry(&zone->to_utc, clock, -behind);
+		add_entry(&zone->to_local, moment, tm->tm_gmtoff);
 }
 
-/* The zone between two moments; *ends: there is no transition behind.  False: it is none that a list could hold. */
+/* What is taken away from clocks from the time on that they show, as UTC. */
+static bool
+add_behind(GhZone *zone, pg_time_t clock, long offset)
+{
+	return offset > -SECS_PER_DAY && offset < SECS_PER_DAY && add_entry(&zone->to_utc, clock, -offset);
+}
+
+/*
+ * The zone between two moments; *ends: there is no transition behind.  False: it is none that a list could hold.
+ *
+ * What is before a transition is not always what is after the one before: two may be at the same moment.
+ */
 static bool
 add_years(GhZone *zone, pg_time_t from, pg_time_t to, bool *ends)
 {
@@ -90,14 +100,17 @@ add_years(GhZone *zone, pg_time_t from, pg_time_t to, bool *ends)
 	long int	before;
 	long int	after;
 	int			ignored;
-	int			found = pg_next_dst_boundary(&at, &before, &ignored, &next, &after, &ignored, zone->tz);
+	int			found;
 
 	*ends = false;
-	if (found < 0 || !add_offset(zone, from, from + SECS_PER_DAY, before))
-		return false;
-	for (; found > 0 && next < to; found = pg_next_dst_boundary(&at, &before, &ignored, &next, &after, &ignored, zone->tz))
+	for (;;)
 	{
-		if (next <= at || !add_offset(zone, next, Max(next + after, at + SECS_PER_DAY), after))
+		found = pg_next_dst_boundary(&at, &before, &ignored, &next, &after, &ignored, zone->tz);
+		if (found < 0 || !add_ahead(zone, at) || !add_behind(zone, at + SECS_PER_DAY, before))
+			return false;
+		if (found == 0 || next >= to)
+			break;
+		if (next <= at || !add_behind(zone, Max(next + after, at + SECS_PER_DAY), after))
 			return false;
 		at = next;
 	}
@@ -108,8 +121,7 @@ add_years(GhZone *zone, pg_time_t from, pg_time_t to, bool *ends)
 		*ends = true;
 		return pg_next_dst_boundary(&at, &before, &ignored, &next, &after, &ignored, zone->tz) == 0;
 	}
-	return found > 0 && add_entry(&zone->to_local, to, GH_ZONE_UNKNOWN) &&
-		add_entry(&zone->to_utc, to - SECS_PER_DAY, GH_ZONE_UNKNOWN);
+	return add_entry(&zone->to_local, to, GH_ZONE_UNKNOWN) && add_entry(&zone->to_utc, to - SECS_PER_DAY, GH_ZONE_UNKNOWN);
 }
 
 static bool

@@ -45,7 +45,7 @@ CREATE TABLE wide AS SELECT i, repeat('x' || i, i * 200) AS x FROM generate_seri
 SQL
 
 # Of each program, the session has one of these.
-my @zones = qw(UTC Europe/Berlin America/New_York Asia/Kolkata Australia/Lord_Howe Africa/Casablanca America/Sao_Paulo Europe/Dublin Pacific/Apia Africa/Monrovia EST5EDT FOO5BAR <+0530>-05:30);
+my @zones = qw(UTC Europe/Berlin America/New_York Asia/Kolkata Australia/Lord_Howe Africa/Casablanca America/Sao_Paulo Europe/Dublin Pacific/Apia Africa/Monrovia EST5EDT FOO5BAR <+0530>-05:30 ABC-1DEF,0/0,J365/25);
 
 # (rows, dropped, back, wrong) or the reason why there is no program.
 sub check
