@@ -19,7 +19,7 @@ SELECT * FROM compare_aggregate('SELECT count(d + interval ''1 month'') FROM dat
 SELECT * FROM compare_aggregate('SELECT count(e + interval ''1 microsecond'') FROM dates');
 SELECT * FROM compare_aggregate('SELECT count(s - interval ''1 month'') FROM dates');
 SELECT * FROM compare_aggregate('SELECT count(s - interval ''1 month''), count(*) FROM dates WHERE s - interval ''1 month'' > timestamp ''2000-01-01'' OR k < 10000 AND s < timestamp ''2000-01-01''');
--- a time zone tells what a day later is, but not an hour
+-- a time zone says what a day later is, but not an hour
 SELECT * FROM compare_aggregate('SELECT max(z + interval ''30 minutes'') FROM dates');
 SELECT * FROM compare_aggregate('SELECT max(z + interval ''1 day'') FROM dates');
 

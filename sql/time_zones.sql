@@ -45,6 +45,7 @@ INSERT INTO queries VALUES
     ('SELECT z AT TIME ZONE ''Australia/Lord_Howe'', count(*), sum(k), min(l AT TIME ZONE ''America/Sao_Paulo'') FROM moments GROUP BY 1'),
     ('SELECT (l AT TIME ZONE ''UTC'') AT TIME ZONE ''Europe/Berlin'', count(*), sum(k), max(z AT TIME ZONE ''UTC'') FROM moments GROUP BY 1'),
     ('SELECT date_trunc(''day'', z, ''America/New_York''), date_trunc(''hour'', z, ''Asia/Kathmandu''), count(*), sum(k) FROM moments GROUP BY 1, 2'),
+    ('SELECT z + interval ''1 day'', z - interval ''1 month'', count(*), sum(k), max(z + interval ''1 year -3 days 25:30'') FROM moments GROUP BY 1, 2'),
     ('SELECT z AT TIME ZONE ''CET'', count(*), min(z AT TIME ZONE ''EST''), max(l AT TIME ZONE ''utc''), sum(k) FROM moments GROUP BY 1');
 CREATE FUNCTION compare_in_zone(zone text, OUT queries bigint, OUT offloaded bigint, OUT others text) LANGUAGE plpgsql AS $$
 BEGIN

@@ -50,20 +50,35 @@ add_step(GhTranslation *translation, GhProgramOp op, bool null, int64 by, GhOper
 		gh_add_int(translation, op, 0, 2, args, timestamp);
 }
 
+/* Likewise of what clocks show at a moment. */
+static bool
+add_local_step(GhTranslation *translation, GhProgramOp op, int64 by, GhOperand *moment)
+{
+	return by == 0 || (gh_add_local_time(translation, gh_session_zone(translation), moment, moment) &&
+					   add_step(translation, op, false, by, moment) &&
+					   gh_add_moment(translation, gh_session_zone(translation), moment, moment));
+}
+
 static bool
 translate_moved(GhTranslation *translation, GhOperand *timestamp, const Const *constant, bool with_zone, int sign,
 				GhOperand *result)
 {
 	Interval	interval;
+	int64		months;
+	int64		days;
 
 	if (!constant_interval(translation, constant, &interval))
 		return false;
-	/* which moment a day later it is, a time zone tells */
-	if (with_zone && (constant->constisnull || interval.month != 0 || interval.day != 0))
-		return gh_translation_fails(translation, "days are added to a timestamp with time zone");
-	if (!add_step(translation, GH_OP_TIMESTAMP_ADD_MONTHS, constant->constisnull, sign * interval.month, timestamp) ||
-		!add_step(translation, GH_OP_TIMESTAMP_ADD, false, sign * interval.day * USECS_PER_DAY, timestamp) ||
-		!add_step(translation, GH_OP_TIMESTAMP_ADD, false, sign * interval.time, timestamp))
+	months = sign * interval.month;
+	days = sign * interval.day * USECS_PER_DAY;
+	/* which moment is a day later, the time zone says */
+	if (with_zone && !constant->constisnull ?
+		!add_local_step(translation, GH_OP_TIMESTAMP_ADD_MONTHS, months, timestamp) ||
+		!add_local_step(translation, GH_OP_TIMESTAMP_ADD, days, timestamp) :
+		!add_step(translation, GH_OP_TIMESTAMP_ADD_MONTHS, constant->constisnull, months, timestamp) ||
+		!add_step(translation, GH_OP_TIMESTAMP_ADD, false, days, timestamp))
+		return false;
+	if (!add_step(translation, GH_OP_TIMESTAMP_ADD, false, sign * interval.time, timestamp))
 		return false;
 	*result = *timestamp;
 	return true;

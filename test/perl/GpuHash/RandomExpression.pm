@@ -90,7 +90,7 @@ sub moment
 	my $kind = rand();
 	return "date_trunc('" . one_of(@units) . "', " . expression('timestamptz', $depth) . (rand() < 0.4 ? ', ' . one_of(@zones) : '') . ')' if $kind < 0.5;
 	return '(' . expression('timestamp', $depth) . ' AT TIME ZONE ' . one_of(@zones) . ')' if $kind < 0.7;
-	return '(' . expression('timestamptz', $depth) . one_of(' + ', ' - ') . one_of("interval '36 hours'", "interval '-0.25 seconds'") . ')' if $kind < 0.8;
+	return '(' . expression('timestamptz', $depth) . one_of(' + ', ' - ') . one_of(@intervals) . ')' if $kind < 0.8;
 	return '(' . expression(one_of(qw(date timestamp)), $depth) . ')::timestamptz';
 }
 
