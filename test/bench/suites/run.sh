@@ -93,6 +93,7 @@ for suite in ${SUITES:-star films channels shapes}; do
 			for (i = 1; i <= n; i++)
 				print suite, name, order[i], ms[order[i]], planning[order[i]], cpu[order[i]] / reps, nodes[order[i]],
 					order[i] in differs ? "no" : "yes"
+			fflush()
 			split("", ms); split("", planning); split("", cpu); split("", differs)
 			next
 		}
