@@ -96,6 +96,8 @@ count_together(uint32_t *count)
 	int			first = __ffs((int) together) - 1;
 	uint32_t	before = 0;
 
+	/* what the others have written before comes before it */
+	__syncwarp(together);
 	if (lane == (uint32_t) first)
 		before = atomicAdd(count, (uint32_t) __popc(together));
 	return __shfl_sync(together, before, first) + (uint32_t) __popc(together & ((1u << lane) - 1));
@@ -127,7 +129,7 @@ room_claim(const groups_view &groups, uint64_t text_bytes, scan_counters *counte
 			return ROOM_CLAIMED;
 		atomicSub(&used->claims, 1u);
 	}
-	/* both only grow */
+	/* groups that were made and slots that are dead only get more: then nobody gives room back */
 	if (load_relaxed(&used->groups) + load_relaxed(&used->dead) < groups.room)
 		return ROOM_UNSURE;
 	counters->groups_full = 1;

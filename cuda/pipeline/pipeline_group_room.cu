@@ -96,7 +96,7 @@ used_get(cuda_pipeline *pipeline, groups_used *used, GhError *error)
 {
 	GH_TRY(pipe_copy(&pipeline->memory, used, pipeline->groups.used, sizeof(*used), error));
 	GH_TRY(pipe_wait(&pipeline->memory, error));
-	/* what found no room was counted, too */
+	/* texts that found no room were counted, too */
 	if (used->text_bytes > pipeline->groups.text_room)
 		used->text_bytes = pipeline->groups.text_room;
 	return GH_OK;

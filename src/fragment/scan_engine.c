@@ -49,7 +49,7 @@ gh_rows_of_pages(Relation relation, double pages)
 {
 	Form_pg_class rel = relation->rd_rel;
 
-	return rel->relpages > 0 && rel->reltuples >= 0 ? pages * rel->reltuples / rel->relpages :
+	return rel->relpages > 0 && rel->reltuples > 0 ? pages * rel->reltuples / rel->relpages :
 		pages * GH_ROWS_PER_PAGE;
 }
 

@@ -16,6 +16,7 @@
 #include "optimizer/paths.h"
 #include "utils/lsyscache.h"
 
+#include "expr/aggregates.h"
 #include "expr/translate.h"
 #include "fragment/first.h"
 #include "plan/chain.h"
@@ -25,6 +26,8 @@
 
 /* Groups that are looked at, at least, to find the first ones: a batch. */
 #define GH_FIRST_GROUPS_LEAST 4096
+/* What is estimated may be more than a number has room for. */
+#define GH_GROUPS_MOST 1e15
 
 /* The first key of the query's order, over columns of the relation; or NULL. */
 static Expr *
@@ -199,7 +202,19 @@ limit_of(const Node *expr, double absent)
 	return IsA(expr, Const) ? (double) DatumGetInt64(constant->constvalue) : -1;
 }
 
-/* Whether the query's order is of groups, its LIMIT is right above that, and a comparison of the first key has a program. */
+/* Whether many groups may have the same value: counts do. */
+static bool
+has_ties(const Expr *key)
+{
+	const GhAggregateFunction *function = IsA(key, Aggref) ? gh_find_aggregate(((const Aggref *) key)->aggfnoid) : NULL;
+
+	return function != NULL && function->kind <= GH_AGGREGATE_COUNT;
+}
+
+/*
+ * Whether the query's order is of groups, its LIMIT is right above that, and a comparison of the first key, of which few have the
+ * same value, has a program.
+ */
 static bool
 orders_groups(const PlannerInfo *root)
 {
@@ -208,7 +223,7 @@ orders_groups(const PlannerInfo *root)
 	ListCell   *lc;
 
 	if (root->sort_pathkeys == NIL || query->distinctClause != NIL || query->hasWindowFuncs || query->hasTargetSRFs ||
-		query->setOperations != NULL || query->rowMarks != NIL)
+		query->setOperations != NULL || query->groupingSets != NIL || query->rowMarks != NIL)
 		return false;
 	/* of anything else that is computed it is not known here whether it has a program */
 	foreach(lc, root->processed_tlist)
@@ -218,7 +233,7 @@ orders_groups(const PlannerInfo *root)
 	}
 	member = linitial(linitial_node(PathKey, root->sort_pathkeys)->pk_eclass->ec_members);
 	return gh_class_of_type(member->em_datatype) != GH_CLASS_TEXT &&
-		(IsA(member->em_expr, Var) || IsA(member->em_expr, Aggref));
+		(IsA(member->em_expr, Var) || IsA(member->em_expr, Aggref)) && !has_ties(member->em_expr);
 }
 
 /* How many of so many groups of one process come out below an ORDER BY ... LIMIT (../aggregate/first.c). */
@@ -230,8 +245,8 @@ gh_first_groups(const PlannerInfo *root, double groups)
 	double		wanted = count + offset;
 	double		sample;
 
-	if (count < 0 || offset < 0 || wanted >= groups || !orders_groups(root))
+	if (count < 0 || offset < 0 || wanted >= Min(groups, GH_GROUPS_MOST) || !orders_groups(root))
 		return groups;
-	sample = (double) gh_first_sample_groups((uint64) groups, (uint64) wanted, GH_FIRST_GROUPS_LEAST);
+	sample = (double) gh_first_sample_groups((uint64) Min(groups, GH_GROUPS_MOST), (uint64) wanted, GH_FIRST_GROUPS_LEAST);
 	return sample == 0 ? groups : Min(groups, clamp_row_est(wanted * groups / sample));
 }

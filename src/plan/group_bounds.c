@@ -11,21 +11,28 @@
 
 #include <math.h>
 
+#include "access/htup_details.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_statistic.h"
 #include "catalog/pg_type_d.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 #include "plan/aggregate_plan.h"
 
 #define DAY ((double) USECS_PER_DAY)
+
+/* Of the rows that were counted, so many may be there. */
+#define GH_GROWN_SHARE 1.2
 
 /* A part of a date or time, by the names that EXTRACT and date_trunc have. */
 typedef struct Part
@@ -135,6 +142,27 @@ below_casts(Node *expr)
 	}
 }
 
+/*
+ * Whether a table has as many rows, nearly, as when they were counted last: of one that has grown since, statistics know neither
+ * the least nor the greatest value.
+ */
+static bool
+is_as_counted(PlannerInfo *root, const RelOptInfo *rel)
+{
+	HeapTuple	tuple;
+	double		counted = -1;
+
+	if (rel == NULL || !IS_SIMPLE_REL(rel) || planner_rt_fetch(rel->relid, root)->rtekind != RTE_RELATION)
+		return false;
+	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(planner_rt_fetch(rel->relid, root)->relid));
+	if (HeapTupleIsValid(tuple))
+	{
+		counted = ((Form_pg_class) GETSTRUCT(tuple))->reltuples;
+		ReleaseSysCache(tuple);
+	}
+	return rel->tuples <= GH_GROWN_SHARE * counted;
+}
+
 /* From the least to the greatest value, as numbers, by statistics; infinity: they do not tell. */
 static double
 range_of(PlannerInfo *root, Node *expr, double *low)
@@ -147,7 +175,7 @@ range_of(PlannerInfo *root, Node *expr, double *low)
 	if (!IsA(expr, Var))
 		return HUGE_VAL;
 	examine_variable(root, expr, 0, &data);
-	if (HeapTupleIsValid(data.statsTuple))
+	if (HeapTupleIsValid(data.statsTuple) && is_as_counted(root, data.rel))
 	{
 		widen(data.statsTuple, STATISTIC_KIND_HISTOGRAM, low, &high);
 		widen(data.statsTuple, STATISTIC_KIND_MCV, low, &high);
@@ -290,7 +318,7 @@ values_at_most(PlannerInfo *root, Node *expr)
 	return HUGE_VAL;
 }
 
-/* estimate_num_groups, or less. */
+/* estimate_num_groups, or less: as many as the expressions may give, each with NULL beside its values. */
 double
 gh_estimate_groups(PlannerInfo *root, List *exprs, double rows)
 {

@@ -3,8 +3,8 @@
  *		Columns whose texts are wide, by their statistics.
  *
  * ANALYZE leaves values out that are wider than a kilobyte (WIDTH_THRESHOLD of analyze.c).  A column of which it has
- * neither common values nor a histogram has none but such.  Most of them are compressed, or stored elsewhere: engines do not
- * read them, and rows that have one are handed back.  The statistics tell how long they are as they are stored.
+ * neither common values nor a histogram has none but such.  The statistics tell how long they are as they are stored: where
+ * that is less, most are compressed, or stored elsewhere.  Engines do not read these, and rows that have one are handed back.
  */
 #include "postgres.h"
 
@@ -21,7 +21,10 @@
 #include "expr/translate.h"
 #include "plan/wide_texts.h"
 
-/* Whether the texts of a column are wide. */
+/* WIDTH_THRESHOLD */
+#define GH_WIDTH_ANALYZED 1024
+
+/* Whether the texts of a column are wide, and not stored as they are. */
 bool
 gh_is_wide_text(PlannerInfo *root, Node *column)
 {
@@ -35,6 +38,7 @@ gh_is_wide_text(PlannerInfo *root, Node *column)
 	examine_variable(root, column, 0, &data);
 	if (HeapTupleIsValid(data.statsTuple))
 		wide = ((Form_pg_statistic) GETSTRUCT(data.statsTuple))->stanullfrac < 1.0 &&
+			((Form_pg_statistic) GETSTRUCT(data.statsTuple))->stawidth < GH_WIDTH_ANALYZED &&
 			!get_attstatsslot(&slot, data.statsTuple, STATISTIC_KIND_MCV, InvalidOid, 0) &&
 			!get_attstatsslot(&slot, data.statsTuple, STATISTIC_KIND_HISTOGRAM, InvalidOid, 0);
 	ReleaseVariableStats(data);
