@@ -18,6 +18,7 @@ my $DELAY = 400;
 	my %want = $service->answers;
 	my $leaver = $server->session;
 	my $other = $server->session;
+	$_->do(GpuHash::Service::settings('inner')) for $leaver, $other;
 	$other->do("SET gpuhash.fallback = 'error'");
 	my ($pid) = $leaver->do('SELECT pg_backend_pid()');
 	my %leave = (
@@ -90,6 +91,7 @@ my $DELAY = 400;
 	sleep 0.2;
 	$service->arm('find', 'hang');
 	$leaver = $server->session;
+	$leaver->do(GpuHash::Service::settings('inner'));
 	my ($out, $err) = $leaver->do("SET gpuhash.device_timeout = 100; " . GpuHash::Service::digest_sql($QUERY{inner}));
 	is("$out$err", $want{inner}, 'a device that hangs: the CPU engine answers');
 	my $deadline = time + 0.5;
