@@ -61,6 +61,8 @@ sub crashes
 	my ($what, $action) = @_;
 	my $session = $server->session;
 	my $bystander = $server->session;
+	# a join by a table that the session has
+	$session->do(GpuHash::Service::settings('inner'));
 	$tried++;
 	my ($out) = eval { $action->($session) };
 	$out = '' unless defined $out;
