@@ -248,7 +248,7 @@ is_sampling(GhAggregateNode *node, uint64 ngroups)
 		return !node->firsts->awaits || goes_on(node);
 	wanted = gh_aggregate_wanted(node);
 	sample = gh_first_sample_groups(node->files != NULL ? ngroups * GH_HOST_PARTITIONS : ngroups, wanted,
-					   Min(GH_HOST_SAMPLE_MIN, gh_batch_rows));
+									Min(GH_HOST_SAMPLE_MIN, gh_batch_rows));
 	/* a device has left out what is not wanted */
 	node->looked = wanted == 0 || node->behind > 0;
 	return !node->looked && sample > 0 && begin_on_host(node, wanted, sample);

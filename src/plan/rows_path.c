@@ -243,6 +243,7 @@ typedef struct RowsOffer
 	double		rows;
 	int			workers;
 	const GhRowColumns *columns;
+	Cost		reading;		/* until the device has the results */
 	Cost		startup_cost;
 	Cost		total_cost;
 } RowsOffer;
@@ -263,12 +264,11 @@ cost_kept_rows(const RelOptInfo *joinrel, Cost reading, double nrows, Cost *star
 static Cost
 cost_rows(PlannerInfo *root, const RowsOffer *offer, double nrows, Cost *startup)
 {
-	Cost		reading = gh_chain_device_cost(root, offer->step, offer->workers);
 	double		divisor = offer->workers > 0 ? gh_parallel_divisor(offer->workers) : 1.0;
 	Cost		sampling;
 
 	nrows = gh_first_rows(root, offer->joinrel, offer->step->scan, offer->columns, nrows, divisor, &sampling);
-	return cost_kept_rows(offer->joinrel, reading + sampling, nrows, startup) +
+	return cost_kept_rows(offer->joinrel, offer->reading + sampling, nrows, startup) +
 		fetch_cost(root, offer->columns->fetched, nrows);
 }
 
@@ -282,6 +282,7 @@ price_rows(PlannerInfo *root, RowsOffer *offer)
 	/* of an inner side that is no plain scan, a row has no tuple */
 	if (offer->columns == NULL || bms_overlap(offer->columns->fetched, offer->step->inner_joined))
 		return false;
+	offer->reading = gh_chain_device_cost(root, offer->step, offer->workers);
 	offer->total_cost = cost_rows(root, offer, offer->rows, &offer->startup_cost);
 	return true;
 }
@@ -322,10 +323,8 @@ are_to_be_kept(PlannerInfo *root, RelOptInfo *joinrel, Cost reading, int workers
 static void
 keep_joins(PlannerInfo *root, const Path *join, const RowsOffer *offer)
 {
-	Cost		reading = gh_chain_device_cost(root, offer->step, offer->workers);
-
-	if (are_to_be_kept(root, join->parent, reading, join->parallel_workers))
-		gh_note_keep_joins(root, join, reading);
+	if (are_to_be_kept(root, join->parent, offer->reading, join->parallel_workers))
+		gh_note_keep_joins(root, join, offer->reading);
 }
 
 /* The last step of a path's joins, all of which a device is expected to do as one; NULL: it is not. */
@@ -552,7 +551,7 @@ gh_rows_may_compete(PlannerInfo *root, RelOptInfo *joinrel, GhJoinStep *step,
 	if (step->has_rows)
 		return true;
 	return price_rows(root, &offer) &&
-		(are_to_be_kept(root, joinrel, gh_chain_device_cost(root, step, choice->workers), choice->workers) ||
+		(are_to_be_kept(root, joinrel, offer.reading, choice->workers) ||
 		 (offer_may_win(root, joinrel, &offer, choice->outer, choice->inner, choice->workers) &&
 		  (in_place || offer_competes(root, &offer, choice->outer, choice->inner, paths))));
 }
