@@ -92,8 +92,29 @@ SELECT * FROM compare_aggregate('SELECT id / 2, t, w, count(*), sum(n), GROUPING
 SET gpuhash.force_offload = on;
 SELECT regexp_replace(lines_of_plan('SELECT id, t, sum(w) FROM gs GROUP BY ROLLUP (id, t)', 'Disk', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF'), '\d+', 'N');
 RESET gpuhash.force_offload;
+-- parts of files: sets whose groups are of one part each, others, and keys of so many rows that their part is parted by all keys
+CREATE TABLE gs_many AS SELECT CASE WHEN i % 3 = 0 THEN 0 WHEN i % 1000 = 1 THEN NULL ELSE i * 7919::int8 % 40000 END AS k, i % 701 AS g, i % 3 AS f, 't' || i % 5003 AS t, i AS id,
+    CASE WHEN i % 83 = 0 THEN -12345678901234567890123456789012345.67 ELSE i % 4 END::numeric(40, 2) AS w FROM generate_series(1, 120000) i;
+ANALYZE gs_many;
+CREATE TEMP TABLE gs_parted (position serial, query text);
+INSERT INTO gs_parted (query) VALUES ('SELECT k, g, count(*), sum(id) FROM gs_many GROUP BY ROLLUP (k, g)'), ('SELECT f, k, g, count(*), sum(w) FROM gs_many GROUP BY ROLLUP (f, k, g)'), ('SELECT k, t, GROUPING(k, t), count(*), avg(id) FROM gs_many GROUP BY CUBE (k, t)'),
+    ('SELECT k, t, count(*) FROM gs_many GROUP BY GROUPING SETS ((k), (t))'), ('SELECT k, g, min(t), max(t) FROM gs_many GROUP BY GROUPING SETS ((k, g), (k), (k, g), (g))'), ('SELECT id, count(*), sum(w) FROM gs_many GROUP BY ROLLUP (id)'), ('SELECT k, id, f, sum(w) FROM gs_many GROUP BY CUBE (k, id, f)'),
+    ('SELECT k, g, count(*) FROM gs_many GROUP BY ROLLUP (k, g) HAVING count(*) > 20 OR GROUPING(k) = 1'), ('SELECT k, id, sum(id) FROM gs_many GROUP BY ROLLUP (k, id) HAVING GROUPING(id) = 1'), ('SELECT k, t, sum(id) FROM gs_many GROUP BY ROLLUP (k, t) ORDER BY 3 DESC, 1, 2 LIMIT 12'),
+    ('SELECT count(*), sum(c), count(k), count(t) FROM (SELECT k, t, count(*) AS c FROM gs_many GROUP BY CUBE (k, t)) s'), ('SELECT k, count(DISTINCT id), count(DISTINCT t) FROM gs_many GROUP BY k'), ('SELECT t, count(DISTINCT id), sum(DISTINCT k) FROM gs_many GROUP BY t HAVING count(DISTINCT id) > 23'),
+    ('SELECT x, s.* FROM generate_series(1, 2) x, LATERAL (SELECT k, g, count(*) AS c FROM gs_many WHERE f <> x GROUP BY ROLLUP (k, g) LIMIT 40000) s');
+SELECT q.query, c.offloaded, c.result, c.same FROM gs_parted q, LATERAL compare_aggregate(q.query, engine => 'cpu') c WHERE query !~ 'LIMIT 40000' ORDER BY q.position;
+SELECT c.result, c.same FROM gs_parted q, LATERAL compare_aggregate('SELECT x, count(*) FROM (' || q.query || ') r GROUP BY x', engine => 'cpu') c WHERE query ~ 'LIMIT 40000';
 RESET work_mem;
 RESET hash_mem_multiplier;
+-- read once, come out several times
+SET enable_material = off;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SELECT c.offloaded, c.same FROM compare_aggregate('SELECT x, s.* FROM generate_series(1, 3) x LEFT JOIN (SELECT k, b, count(*) AS c FROM gs GROUP BY ROLLUP (k, b)) s ON s.c > x * 100', engine => 'cpu') c;
+SELECT c.offloaded, c.same FROM compare_aggregate('SELECT x, s.* FROM generate_series(1, 3) x LEFT JOIN (SELECT k, count(DISTINCT x) AS c FROM gs GROUP BY k) s ON s.c > x * 100', engine => 'cpu') c;
+RESET enable_material;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
 
 -- in parallel
 SET parallel_setup_cost = 0;
@@ -109,6 +130,7 @@ SET work_mem = '64kB';
 SET hash_mem_multiplier = 1;
 SELECT q.query, c.same FROM gs_queries q, LATERAL compare_aggregate(q.query, workers => 2, engine => 'cpu') c WHERE c.same <> 'same' ORDER BY q.position;
 SELECT * FROM compare_aggregate('SELECT id / 2, t, w, count(*), sum(n), GROUPING(t) FROM gs GROUP BY CUBE (id / 2, t, w)', workers => 2);
+SELECT q.query, c.same FROM gs_parted q, LATERAL compare_aggregate(q.query, workers => 2, engine => 'cpu') c WHERE query !~ 'LIMIT 40000' AND c.same <> 'same' ORDER BY q.position;
 RESET work_mem;
 RESET hash_mem_multiplier;
 RESET parallel_leader_participation;
@@ -125,4 +147,4 @@ SELECT lines_of_plan('SELECT ''a''::text AS y, count(*) FROM gs GROUP BY ROLLUP 
 SELECT lines_of_plan('SELECT k, count(*) FROM gs GROUP BY CUBE (k, x, b, t, d, c, n)', 'Not Offloaded');
 SELECT lines_of_plan('SELECT k FROM gs_dim GROUP BY ROLLUP (k)', 'Not Offloaded');
 RESET gpuhash.explain_why;
-DROP TABLE gs_queries, gs, gs_dim, gs_empty, gs_key, gs_parts;
+DROP TABLE gs_queries, gs, gs_dim, gs_empty, gs_key, gs_parts, gs_many, gs_parted;

@@ -207,12 +207,12 @@ gh_aggregate_put_groups(GhAggregateNode *node, GhPutRecord put, void *arg)
 	node->ngroups = 0;
 }
 
-/* Whether the groups that come out are enough for each of a few partitions of the first level's to have some. */
-static bool
-parts_by_first_keys(const GhAggregateNode *node)
+/* The groups of the first level go to files, or come from such, of which the second level is made part by part. */
+void
+gh_aggregate_part_files(GhAggregateNode *node)
 {
-	return node->distinct != NULL && node->nkeys > node->distinct->nkeys &&
-		node->fragment.css.ss.ps.plan->plan_rows >= GH_SHARED_PARTS;
+	if (node->is_part_key != NULL)
+		gh_group_files_part_by(node->files, node->groups, node->is_part_key, node->fragment.css.ss.ps.plan->plan_rows);
 }
 
 /* The groups have outgrown memory: they go to files, and other groups begin. */
@@ -227,9 +227,8 @@ gh_aggregate_spill(GhFragment *fragment)
 		return;
 	if (node->files == NULL)
 	{
-		node->files = gh_group_files_create(node->fragment.css.ss.ps.state->es_query_cxt, node->fragment.memory_limit);
-		if (parts_by_first_keys(node))
-			gh_group_files_part_by(node->files, node->groups, node->nkeys - node->distinct->nkeys);
+		node->files = gh_group_files_create(node->fragment.css.ss.ps.state->es_query_cxt, gh_aggregate_part_limit(node));
+		gh_aggregate_part_files(node);
 	}
 	gh_aggregate_put_groups(node, gh_group_files_put, node->files);
 }
@@ -292,6 +291,8 @@ gh_aggregate_start_anew(GhFragment *fragment)
 void
 gh_aggregate_close_files(GhAggregateNode *node)
 {
+	if (node->regrouping != NULL)
+		gh_regroup_close(node);
 	if (node->files != NULL)
 		gh_group_files_close(node->files);
 	if (node->final != NULL)

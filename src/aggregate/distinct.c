@@ -69,6 +69,10 @@ gh_distinct_init(GhAggregateNode *node, List *private)
 		distinct->naggregates++;
 	}
 	node->distinct = distinct;
+	if (node->nkeys > distinct->nkeys)
+		node->is_part_key = palloc0(sizeof(bool) * node->nkeys);
+	for (int k = 0; k < node->nkeys - distinct->nkeys; k++)
+		node->is_part_key[k] = true;
 }
 
 /* Where aggregate a of the first level is in the second: what comes out stands together there. */
@@ -110,11 +114,10 @@ gh_distinct_show(GhAggregateNode *node)
 
 /* Adds a value, which is not NULL, to what aggregate a has of a group. */
 static void
-add_value(GhRegrouping *level, uint32 group, int a, const GhSqlValue *value)
+add_value(const GhShown *shown, GhGroups *groups, uint32 group, int a, const GhSqlValue *value)
 {
-	const GhShown *shown = &level->node->shown;
 	const GhAggregateSpec *spec = &shown->specs[a];
-	GhAggregateState *state = gh_groups_states(level->groups) + (Size) group * shown->naggregates + a;
+	GhAggregateState *state = gh_groups_states(groups) + (Size) group * shown->naggregates + a;
 	Datum		datum;
 	bool		null;
 
@@ -126,7 +129,7 @@ add_value(GhRegrouping *level, uint32 group, int a, const GhSqlValue *value)
 	if (value->kind == GH_SQL_HELD && gh_aggregate_add(&spec->aggregate, state, value->low, value->high))
 		return;
 	datum = gh_datum_of_value(&spec->argument, *value, &null);
-	gh_aggregate_datum(spec, state, gh_groups_side(level->groups, group, a), gh_groups_context(level->groups), datum);
+	gh_aggregate_datum(spec, state, gh_groups_side(groups, group, a), gh_groups_context(groups), datum);
 }
 
 /* GhRegroupMethods: the keys but the last ones, which are arguments */
@@ -140,7 +143,7 @@ set_keys(GhRegrouping *level, int pass, uint32 row, GhSqlValue *keys)
 
 /* GhRegroupMethods */
 static void
-add_group(GhRegrouping *level, uint32 row, uint32 group)
+add_group(GhRegrouping *level, GhGroups *groups, uint32 row, uint32 group)
 {
 	const GhAggregateNode *node = level->node;
 	const GhDistinct *distinct = node->distinct;
@@ -148,14 +151,23 @@ add_group(GhRegrouping *level, uint32 row, uint32 group)
 	const GhSqlValue *values = &level->batch.keys[(Size) row * node->nkeys + node->shown.nkeys];
 
 	for (int a = 0; a < node->naggregates; a++)
-		gh_regroup_merge(level, row, a, group, gh_distinct_shown(node, a));
+		gh_regroup_merge(level, row, a, groups, group, gh_distinct_shown(node, a));
 	for (int d = 0; d < distinct->naggregates; d++)
 		if (values[distinct->keys[d]].kind != GH_SQL_NULL &&
 			(distinct->filters[d] < 0 || states[distinct->filters[d]].count > 0))
-			add_value(level, group, node->nresults + d, &values[distinct->keys[d]]);
+			add_value(&node->shown, groups, group, node->nresults + d, &values[distinct->keys[d]]);
+}
+
+/* GhRegroupMethods: parts are by the keys but arguments */
+static bool
+is_whole(const GhRegrouping *level, int pass)
+{
+	(void) pass;
+	return level->part_is_whole;
 }
 
 static const GhRegroupMethods methods = {
+	.is_whole = is_whole,
 	.set_keys = set_keys,
 	.add = add_group,
 };
@@ -165,5 +177,5 @@ void
 gh_distinct_groups(GhAggregateNode *node)
 {
 	gh_distinct_show(node);
-	gh_regroup(node, 1, &methods);
+	gh_regroup(node, 1, -1, &methods);
 }

@@ -322,7 +322,7 @@ make_groups(GhAggregateNode *node)
 		gh_sets_groups(node);
 	/* with what merging and the second level took */
 	if (node->fragment.member != NULL)
-		gh_fragment_leave_counts(&node->fragment);
+		gh_aggregate_leave_counts(node);
 	return any;
 }
 
@@ -345,7 +345,7 @@ exec_aggregate(CustomScanState *css)
 		return css->ss.ps.ps_ProjInfo != NULL ? ExecProject(css->ss.ps.ps_ProjInfo) :
 			css->ss.ss_ScanTupleSlot;
 	if (node->phase == GH_AGGREGATE_EMIT && node->fragment.member != NULL)
-		gh_aggregate_leave_unwanted(node);
+		gh_aggregate_leave_later_counts(node);
 	node->phase = GH_AGGREGATE_DONE;
 	return NULL;
 }
@@ -370,7 +370,7 @@ static bool
 may_keep(const GhAggregateNode *node)
 {
 	return node->phase != GH_AGGREGATE_START && node->fragment.member == NULL && node->groups != NULL &&
-		node->files == NULL && !node->taken;
+		node->files == NULL && (node->regrouping == NULL || gh_regroup_may_rewind(node)) && !node->taken;
 }
 
 static void

@@ -32,6 +32,7 @@ typedef struct GhOutput
 	uint32		count;
 	uint32		next;			/* which of them comes out next */
 	bool		is_final;		/* they are an engine's; else the node's own */
+	int			set;			/* the grouping set of all of them, which they do not have as a key; -1: they have it */
 	uint32		first;			/* of the node's own, which one is the first */
 	const char *records[GH_OUTPUT_GROUPS];	/* of an engine's */
 	const GhAggregateState *states[GH_OUTPUT_GROUPS];
@@ -101,6 +102,7 @@ typedef struct GhAggregateNode
 	GhAggregateSpec *specs;
 	GhDistinct *distinct;		/* NULL: no aggregate adds each value once */
 	GhSets	   *sets;			/* NULL: no grouping sets */
+	bool	   *is_part_key;	/* by key: groups of which these are the same are together in files; NULL: all keys tell */
 	GhBound		bound;			/* a Sort and Limit above, where there are both */
 
 	/* of the program, in its context */
@@ -119,6 +121,7 @@ typedef struct GhAggregateNode
 	uint64		back_before;	/* rows that were handed back in earlier executions */
 	uint64		pages_before;	/* likewise, pages read */
 	GhGroupFiles *files;		/* groups that are to be merged; NULL: all are in memory */
+	struct GhRegrouping *regrouping;	/* both levels of groups, of which groups and files are some; NULL: there is one */
 	GhShown		shown;
 	const struct GhLevelGroups *as_rows;	/* groups come from the device as rows of these (narrow.c); NULL: as groups */
 	bool		taken;			/* a device has made those of the node above of them: none come out here */
@@ -155,6 +158,14 @@ gh_aggregate_expected(const GhAggregateNode *node)
 		node->sets != NULL ? node->sets->expected : node->expected;
 
 	return Max(expected, 1);
+}
+
+/* Bytes of the groups of a part that is read from files: with a second level, whose groups are in memory, too, half. */
+static inline Size
+gh_aggregate_part_limit(const GhAggregateNode *node)
+{
+	return node->distinct != NULL || node->sets != NULL ? Max(node->fragment.memory_limit / 2, GH_MEMORY_MIN) :
+		node->fragment.memory_limit;
 }
 
 /* Sets of groups that each row is added to. */
@@ -209,6 +220,14 @@ extern void gh_aggregate_add_parts(GhAggregateNode *node, const char *records, S
 extern void gh_aggregate_end_input(GhFragment *fragment);
 extern void gh_aggregate_start_anew(GhFragment *fragment);
 extern void gh_aggregate_close_files(GhAggregateNode *node);
+extern void gh_aggregate_part_files(GhAggregateNode *node);
+
+/* regroup.c */
+extern bool gh_regroup_next(GhAggregateNode *node);
+extern bool gh_regroup_may_rewind(const GhAggregateNode *node);
+extern void gh_regroup_rewind(GhAggregateNode *node);
+extern int	gh_regroup_set(const GhAggregateNode *node, bool made_by_engines);
+extern void gh_regroup_close(GhAggregateNode *node);
 
 /* enter.c */
 extern GhStage *gh_aggregate_stage(GhFragment *fragment);
@@ -263,7 +282,8 @@ extern void gh_aggregate_init_worker(CustomScanState *css, shm_toc *toc, void *c
 extern bool gh_aggregate_attach(GhAggregateNode *node);
 extern bool gh_aggregate_hand_over(GhAggregateNode *node);
 extern uint64 gh_aggregate_wanted(const GhAggregateNode *node);
-extern void gh_aggregate_leave_unwanted(GhAggregateNode *node);
+extern void gh_aggregate_leave_counts(GhAggregateNode *node);
+extern void gh_aggregate_leave_later_counts(GhAggregateNode *node);
 extern void gh_aggregate_drop_shared(GhAggregateNode *node);
 extern bool gh_aggregate_put_shared(GhAggregateNode *node);
 

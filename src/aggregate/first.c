@@ -33,7 +33,7 @@
 /* Instead of that, on the host, where it needs no pipeline of its own. */
 #define GH_HOST_SAMPLE_MIN 1024
 /* There are so many times the groups of a partition, at least (spill.c, parallel.c). */
-#define GH_HOST_PARTITIONS 16
+#define GH_HOST_PARTITIONS 32
 
 struct GhFirstGroups
 {
@@ -225,6 +225,13 @@ end_on_host(GhAggregateNode *node)
 		give_up(node);
 }
 
+/* Whether other groups follow those in memory, from files. */
+static bool
+others_follow(const GhAggregateNode *node)
+{
+	return node->files != NULL || (node->regrouping != NULL && !gh_regroup_may_rewind(node));
+}
+
 /* Takes a sample of the groups in memory, and if that is enough, makes use of it.  Other groups may follow from files. */
 static void
 take_sample(GhAggregateNode *node, uint64 ngroups)
@@ -233,7 +240,7 @@ take_sample(GhAggregateNode *node, uint64 ngroups)
 	uint64		left = host->groups->sample - host->taken;
 
 	host->taken += gh_output_sample(node, Max(ngroups / left, 1), left, take_group, host->groups);
-	if (node->files == NULL || host->taken >= host->groups->sample)
+	if (!others_follow(node) || host->taken >= host->groups->sample)
 		end_on_host(node);
 }
 
@@ -247,7 +254,7 @@ is_sampling(GhAggregateNode *node, uint64 ngroups)
 	if (node->firsts != NULL)
 		return !node->firsts->awaits || goes_on(node);
 	wanted = gh_aggregate_wanted(node);
-	sample = gh_first_sample_groups(node->files != NULL ? ngroups * GH_HOST_PARTITIONS : ngroups, wanted,
+	sample = gh_first_sample_groups(others_follow(node) ? ngroups * GH_HOST_PARTITIONS : ngroups, wanted,
 									Min(GH_HOST_SAMPLE_MIN, gh_batch_rows));
 	/* a device has left out what is not wanted */
 	node->looked = wanted == 0 || node->behind > 0;

@@ -47,7 +47,7 @@ typedef void (*GhPutRecord) (void *arg, const char *record, Size size);
 extern void gh_groups_put_records(const GhGroups *groups, GhPutRecord put, void *arg);
 extern void gh_groups_merge_records(GhGroups *groups, const char *records, Size size);
 extern uint64 gh_group_record_hash(const char *record);
-extern uint64 gh_group_record_part_hash(const GhGroups *groups, const char *record, Size size, int nkeys);
+extern uint64 gh_group_record_part_hash(const GhGroups *groups, const char *record, Size size, const bool *is_part_key);
 extern uint64 gh_group_hash(const GhGroups *groups, uint32 group);
 
 /* Groups as engines tell them (engine/pipeline/record.h), one behind the other. */
@@ -75,7 +75,8 @@ typedef struct GhSharedParts
 } GhSharedParts;
 
 extern GhGroupFiles *gh_group_files_create(MemoryContext context, Size memory_limit);
-extern void gh_group_files_part_by(GhGroupFiles *files, const GhGroups *groups, int nkeys);
+extern void gh_group_files_part_by(GhGroupFiles *files, const GhGroups *groups, const bool *is_part_key, double values);
+extern bool gh_group_files_are_whole(const GhGroupFiles *files);
 extern void gh_group_files_share(GhGroupFiles *files, const GhSharedParts *parts);
 extern void gh_group_files_put(void *files, const char *record, Size size);
 extern bool gh_group_files_next(GhGroupFiles *files, GhGroups *groups);

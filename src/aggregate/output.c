@@ -23,6 +23,8 @@
 GhSqlValue
 gh_output_key(const GhAggregateNode *node, const GhOutput *output, uint32 i, int k)
 {
+	if (k == node->nkeys && output->set >= 0)
+		return (GhSqlValue) {.low = output->set, .kind = GH_SQL_HELD};
 	return output->is_final ?
 		gh_record_value((const GhRecordHead *) output->records[i], k, &node->key_types[k]) :
 		gh_groups_key(node->groups, output->first + i, k);
@@ -44,6 +46,7 @@ find_states(GhAggregateNode *node)
 	GhOutput   *output = &node->output;
 
 	output->is_final = true;
+	output->set = gh_regroup_set(node, true);
 	for (uint32 i = 0; i < output->count; i++)
 	{
 		const GhRecordHead *head = (const GhRecordHead *) output->records[i];
@@ -73,6 +76,7 @@ take_in_memory(GhAggregateNode *node, uint32 room)
 	if (node->next_group >= count)
 		return false;
 	output->is_final = false;
+	output->set = gh_regroup_set(node, false);
 	output->first = node->next_group;
 	output->count = Min(count - output->first, room);
 	node->next_group += output->count;
@@ -81,13 +85,22 @@ take_in_memory(GhAggregateNode *node, uint32 room)
 	return true;
 }
 
+/* Puts others of the node's own into memory, in place of those that have come out; false: there are no more. */
+static bool
+next_groups(GhAggregateNode *node)
+{
+	if (node->regrouping != NULL && gh_regroup_next(node))
+		return true;
+	return node->files != NULL && gh_group_files_next(node->files, node->groups);
+}
+
 /* Of those in memory, and then of those that wait in files; false: there are no more. */
 static bool
 take_own(GhAggregateNode *node)
 {
 	while (!take_in_memory(node, GH_OUTPUT_GROUPS))
 	{
-		if (node->files == NULL || !gh_group_files_next(node->files, node->groups))
+		if (!next_groups(node))
 			return false;
 		node->next_group = 0;
 		gh_first_look(node);
@@ -370,6 +383,8 @@ gh_output_next(GhAggregateNode *node)
 void
 gh_output_rewind(GhAggregateNode *node)
 {
+	if (node->regrouping != NULL)
+		gh_regroup_rewind(node);
 	node->output.next = node->output.count = 0;
 	node->output.fresh = true;
 	node->next_group = 0;

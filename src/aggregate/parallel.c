@@ -14,10 +14,10 @@
  * left of it, and returns its groups.  It waits only while it has returned nothing, and for others that are reading, so
  * that nobody is blocked by a full queue of result rows.  One that fails ends the query.
  *
- * Where a second level of groups is made of these (regroup.c), aggregates' with DISTINCT, parts are of the hash of the keys but
- * that argument, so that all values of a group are in one part.  Those of grouping sets, or without other keys, are all the
- * last one's: it takes all parts.  So does it where few parts have any, since others would have nothing to do, and it may use
- * the memory of all.
+ * Where a second level of groups is made of these (regroup.c), parts are of the hash of some of the keys: of aggregates with
+ * DISTINCT of all but their arguments, so that all values of a group are in one part.  Those of grouping sets, or without other
+ * keys, are all the last one's: it takes all parts.  So does it where few parts have any, since others would have nothing to do,
+ * and it may use the memory of all.
  */
 #include "postgres.h"
 
@@ -90,6 +90,7 @@ typedef struct GhAggregateMember
 	GhChunkPlace next;			/* of it, the chunk that is next */
 	int			nopened;
 	BufFile   **opened;			/* by participant; NULL: not yet */
+	GhFragmentCounts counts_left;	/* what it has told the others that it counted */
 } GhAggregateMember;
 
 static GhAggregateMember *
@@ -249,8 +250,8 @@ regroups_alone(const GhAggregateNode *node)
 static int
 part_of(const GhAggregateNode *node, const char *record, Size size)
 {
-	uint64		hash = node->distinct == NULL || regroups_alone(node) ? gh_group_record_hash(record) :
-		gh_group_record_part_hash(node->groups, record, size, node->nkeys - node->distinct->nkeys);
+	uint64		hash = node->is_part_key == NULL ? gh_group_record_hash(record) :
+		gh_group_record_part_hash(node->groups, record, size, node->is_part_key);
 
 	return (int) (hash >> (64 - GH_SHARED_PART_BITS));
 }
@@ -583,7 +584,8 @@ take_parts(GhAggregateNode *node)
 		.close = close_files,
 		.arg = member,
 	};
-	node->files = gh_group_files_create(node->fragment.css.ss.ps.state->es_query_cxt, node->fragment.memory_limit);
+	node->files = gh_group_files_create(node->fragment.css.ss.ps.state->es_query_cxt, gh_aggregate_part_limit(node));
+	gh_aggregate_part_files(node);
 	gh_group_files_share(node->files, &member->parts);
 }
 
@@ -597,14 +599,30 @@ gh_aggregate_wanted(const GhAggregateNode *node)
 		gh_bound_rows(&node->bound, unconstify(PlanState *, &node->fragment.css.ss.ps));
 }
 
-/* All groups have come out: what of them did not is only known now. */
+/* What this participant has counted before its groups come out. */
 void
-gh_aggregate_leave_unwanted(GhAggregateNode *node)
+gh_aggregate_leave_counts(GhAggregateNode *node)
+{
+	gh_fragment_leave_counts(&node->fragment);
+	member_of(node)->counts_left = node->fragment.counts;
+}
+
+/* All groups have come out: which did not, and what it took to make those of parts, is only known now. */
+void
+gh_aggregate_leave_later_counts(GhAggregateNode *node)
 {
 	GhFragmentShared *shared = node->fragment.member->shared;
+	const GhFragmentCounts *now = &node->fragment.counts;
+	const GhFragmentCounts *left = &member_of(node)->counts_left;
+	GhFragmentCounts later;
 
+	memset(&later, 0, sizeof(later));
+	later.unwanted = now->unwanted;
+	later.memory = now->memory - left->memory;
+	later.disk = now->disk - left->disk;
+	INSTR_TIME_ACCUM_DIFF(later.merge_time, now->merge_time, left->merge_time);
 	SpinLockAcquire(&shared->mutex);
-	shared->totals.unwanted += node->fragment.counts.unwanted;
+	gh_counts_add(&shared->totals, &later);
 	SpinLockRelease(&shared->mutex);
 }
 

@@ -343,20 +343,25 @@ load_records(GhGroups *groups, const GhRecord *const *records, uint32 n, GhRecor
 			elog(ERROR, "group of a hash aggregation has a wrong hash value");
 }
 
-/* The hash of the first nkeys of a record's keys, which is not that of all of them. */
+/* The hash of those of a record's keys, which is not that of all of them. */
 uint64
-gh_group_record_part_hash(const GhGroups *groups, const char *record, Size size, int nkeys)
+gh_group_record_part_hash(const GhGroups *groups, const char *record, Size size, const bool *is_part_key)
 {
 	GhRecordReader records = {record, size};
 	const GhRecord *head = next_record(groups, &records);
 	GhRecordReader rest = behind_fixed(groups, head);
 	uint64		hash = 0;
 
-	for (int k = 0; k < nkeys; k++)
+	for (int k = 0; k < groups->nkeys; k++)
 	{
-		GhSqlValue	key = read_key(groups, head, k, &rest);
+		GhSqlValue	key;
 
-		hash = gh_hash_key(&groups->keys[k], &key, hash);
+		/* of keys that are no number together each is behind the one before it */
+		if (!is_part_key[k] && groups->packed)
+			continue;
+		key = read_key(groups, head, k, &rest);
+		if (is_part_key[k])
+			hash = gh_hash_key(&groups->keys[k], &key, hash);
 	}
 	return hash;
 }

@@ -42,6 +42,10 @@ gh_sets_init(GhAggregateNode *node, List *private)
 	foreach(lc, keys)
 		foreach(key, (List *) lfirst(lc))
 			sets->has_key[foreach_current_index(lc) * node->nkeys + lfirst_int(key)] = true;
+	if (list_nth(private, GH_SETS_PRIVATE_PARTS) != NIL)
+		node->is_part_key = palloc0(sizeof(bool) * node->nkeys);
+	foreach(lc, (List *) list_nth(private, GH_SETS_PRIVATE_PARTS))
+		node->is_part_key[lfirst_int(lc)] = true;
 	sets->nfunctions = list_length(values);
 	sets->function_values = values;
 	node->sets = sets;
@@ -86,6 +90,12 @@ is_without_keys(const GhAggregateNode *node, int set)
 	return memchr(node->sets->has_key + set * node->nkeys, true, node->nkeys) == NULL;
 }
 
+static bool
+has_all_keys(const GhAggregateNode *node, int set)
+{
+	return memchr(node->sets->has_key + set * node->nkeys, false, node->nkeys) == NULL;
+}
+
 /* GhRegroupMethods */
 static void
 begin(GhRegrouping *level)
@@ -110,14 +120,28 @@ set_keys(GhRegrouping *level, int pass, uint32 row, GhSqlValue *keys)
 
 /* GhRegroupMethods */
 static void
-add(GhRegrouping *level, uint32 row, uint32 group)
+add(GhRegrouping *level, GhGroups *groups, uint32 row, uint32 group)
 {
 	for (int a = 0; a < level->node->naggregates; a++)
-		gh_regroup_merge(level, row, a, group, a);
+		gh_regroup_merge(level, row, a, groups, group, a);
+}
+
+/* GhRegroupMethods: a group by all keys is in one part, and so are all that have the keys in common that tell parts */
+static bool
+is_whole(const GhRegrouping *level, int pass)
+{
+	const GhAggregateNode *node = level->node;
+	const bool *has_key = node->sets->has_key + pass * node->nkeys;
+
+	for (int k = 0; k < node->nkeys; k++)
+		if (!has_key[k] && (!level->part_is_whole || node->is_part_key[k]))
+			return false;
+	return true;
 }
 
 static const GhRegroupMethods methods = {
 	.begin = begin,
+	.is_whole = is_whole,
 	.set_keys = set_keys,
 	.add = add,
 };
@@ -126,8 +150,12 @@ static const GhRegroupMethods methods = {
 void
 gh_sets_groups(GhAggregateNode *node)
 {
+	int			same = node->sets->count - 1;
+
+	while (same >= 0 && !has_all_keys(node, same))
+		same--;
 	gh_sets_show(node);
-	gh_regroup(node, node->sets->count, &methods);
+	gh_regroup(node, node->sets->count, same, &methods);
 }
 
 /* ------------------------------------------------------------------ output */

@@ -29,9 +29,12 @@
 #include "aggregate/node.h"
 
 /* Partitions of a level, and levels: together they use most bits of a hash. */
-#define GH_PARTITION_BITS 5
+#define GH_PARTITION_BITS 6
 #define GH_PARTITIONS (1 << GH_PARTITION_BITS)
 #define GH_LEVELS (64 / GH_PARTITION_BITS)
+
+/* Levels at most where some of the keys tell the partition. */
+#define GH_PART_LEVELS 2
 
 /* Of parts that are shared. */
 #define GH_LEVEL_SHARED (-1)
@@ -52,8 +55,9 @@ struct GhGroupFiles
 	Size		memory_limit;	/* bytes of groups */
 	uint64		bytes;			/* written so far */
 	const GhSharedParts *shared;	/* NULL: none */
-	const GhGroups *groups;		/* whose first keys tell the partition of the first level; NULL: all keys do */
-	int			nkeys;			/* so many of them */
+	const GhGroups *groups;		/* of which some keys tell the partition in the first levels; NULL: all keys do, in all */
+	const bool *is_part_key;	/* which of them */
+	int			part_levels;	/* in how many levels */
 	int			level;			/* the lowest that has files; those above wait; GH_LEVEL_SHARED: none has */
 	Level		levels[GH_LEVELS];
 	GhRecordBuffer buffer;
@@ -78,14 +82,24 @@ gh_group_files_share(GhGroupFiles *files, const GhSharedParts *parts)
 }
 
 /*
- * In the first level's files groups are together that have the same first keys: what is made of them (regroup.c) is complete
- * when a file was read.
+ * In files of the first levels groups are together of which some keys are the same: what is made of these (regroup.c) is
+ * complete when a file was read.  There are so many levels as the keys have values for; parts that are shared have to be by
+ * the same keys.
  */
 void
-gh_group_files_part_by(GhGroupFiles *files, const GhGroups *groups, int nkeys)
+gh_group_files_part_by(GhGroupFiles *files, const GhGroups *groups, const bool *is_part_key, double values)
 {
 	files->groups = groups;
-	files->nkeys = nkeys;
+	files->is_part_key = is_part_key;
+	for (double each = values / GH_PARTITIONS; each >= 1 && files->part_levels < GH_PART_LEVELS; each /= GH_PARTITIONS)
+		files->part_levels++;
+}
+
+/* Whether all groups that have these keys in common with one in memory are in memory, too: those of the partition that was read. */
+bool
+gh_group_files_are_whole(const GhGroupFiles *files)
+{
+	return files->groups != NULL && files->level < files->part_levels;
 }
 
 /* -------------------------------------------------------------- records at a time */
@@ -123,8 +137,8 @@ partition_of(uint64 hash, int level)
 static uint64
 hash_of(const GhGroupFiles *files, const char *record, Size size)
 {
-	return files->level == 0 && files->groups != NULL ?
-		gh_group_record_part_hash(files->groups, record, size, files->nkeys) : gh_group_record_hash(record);
+	return files->level < files->part_levels ?
+		gh_group_record_part_hash(files->groups, record, size, files->is_part_key) : gh_group_record_hash(record);
 }
 
 /* GhPutRecord: writes a group to the files.  Not any more once gh_group_files_next was called. */

@@ -342,32 +342,36 @@ gh_sort_of_rows(const RelOptInfo *grouped)
 		path = ((ProjectionPath *) path)->subpath;
 	if (path != NULL && IsA(path, AggPath))
 		path = ((AggPath *) path)->subpath;
+	else if (path != NULL && IsA(path, GroupingSetsPath))
+		path = ((GroupingSetsPath *) path)->subpath;
 	return path != NULL && (IsA(path, SortPath) || IsA(path, IncrementalSortPath)) ? (SortPath *) path : NULL;
 }
 
-/* Whether a sort finds the rows in the order of its first key. */
-static bool
-begins_in_order(const GhAggregateInputs *inputs, const SortPath *sort)
+/* The key that a sort is by first, if it finds the rows in its order; NULL: it does not, or is by another one. */
+static Node *
+key_in_order(const GhAggregateInputs *inputs, const SortPath *sort)
 {
-	PathKey    *first = sort->path.pathkeys == NIL ? NULL : linitial_node(PathKey, sort->path.pathkeys);
-	ListCell   *lc;
+	const GhGrouping *grouping = &inputs->grouping;
+	List	   *shown = grouping->sets != NIL ? grouping->shown_keys : grouping->keys;
+	PathKey    *first = sort == NULL || sort->path.pathkeys == NIL ? NULL : linitial_node(PathKey, sort->path.pathkeys);
+	/* what stands behind these is arguments */
+	int			nkeys = list_length(grouping->keys) - list_length(grouping->distinct_arguments);
 
-	foreach(lc, inputs->grouping.keys)
+	for (int k = 0; k < nkeys && first != NULL; k++)
 	{
-		/* what stands behind these is arguments */
-		if (first == NULL ||
-			foreach_current_index(lc) >= list_length(inputs->grouping.keys) - list_length(inputs->grouping.distinct_arguments))
-			break;
-		if (find_ec_member_matching_expr(first->pk_eclass, lfirst(lc), NULL) != NULL)
-			return is_in_order(inputs, lfirst(lc));
+		Node	   *key = list_nth(grouping->keys, k);
+
+		if (find_ec_member_matching_expr(first->pk_eclass, list_nth(shown, k), NULL) != NULL)
+			return is_in_order(inputs, key) ? key : NULL;
 	}
-	return false;
+	return NULL;
 }
 
 /*
  * What PostgreSQL counts for sorting the values of aggregates with DISTINCT, and does not do: it finds that they are in
  * order, where the table is, and compares them as they are.  A grouping that hashes them costs so much more beside what
- * PostgreSQL counts for its own.  Where there are groups the sort is by their keys first, and less in vain.
+ * PostgreSQL counts for its own.  Where there are groups the sort is by their keys first, and less in vain; so is that of
+ * grouping sets, as far as the first key tells rows apart.
  */
 static Cost
 spared_sort_cost(const GhAggregateInputs *inputs)
@@ -376,11 +380,19 @@ spared_sort_cost(const GhAggregateInputs *inputs)
 	const SortPath *sort = inputs->sort;
 	Cost		counted;
 
-	if (grouping->distinct == NIL)
+	if (grouping->distinct == NIL && grouping->sets == NIL)
 		return 0.0;
-	if (list_length(grouping->keys) > 1)
-		return sort == NULL || !begins_in_order(inputs, sort) ? 0.0 :
-			GH_ORDERED_KEY_SHARE * (sort->path.total_cost - sort->subpath->total_cost);
+	if (list_length(grouping->keys) > 1 || grouping->sets != NIL)
+	{
+		Node	   *key = key_in_order(inputs, sort);
+		double		share = GH_ORDERED_KEY_SHARE;
+
+		if (key == NULL)
+			return 0.0;
+		if (grouping->sets != NIL)
+			share = gh_estimate_groups(inputs->root, list_make1(key), inputs->rows) / inputs->rows;
+		return share * (sort->path.total_cost - sort->subpath->total_cost);
+	}
 	if (!is_in_order(inputs, linitial(grouping->keys)))
 		return 0.0;
 	counted = gh_counted_distinct_sort(inputs->root, inputs->rows, inputs->input_rel->reltarget->width);
@@ -457,10 +469,7 @@ gh_aggregate_groups_out(const GhAggregateInputs *inputs, double groups)
 	return inputs->by.having != NIL && !having_has_program(inputs) ? groups : gh_first_groups(inputs->root, groups);
 }
 
-/*
- * How much dearer than groups of rows it is to write those of a second level.  Measured on ROLLUP of nearly as many groups
- * as rows (2 million, 64 MB of work_mem).
- */
+/* How much dearer than groups of rows it is to write those of a second level. */
 #define GH_SECOND_SPILL 2.0
 
 /*
@@ -488,6 +497,23 @@ has_no_variances(const GhGrouping *grouping)
 }
 
 /*
+ * The same of grouping sets but the one of all keys, whose groups are the first level's.  Where that is in files they are made
+ * part by part.
+ */
+static Cost
+sets_spill_cost(const GhAggregateInputs *inputs, double added)
+{
+	const GhGrouping *grouping = &inputs->grouping;
+	double		limit = gh_aggregate_memory_limit();
+	double		first = group_bytes(inputs) * inputs->groups;
+	double		others = Max(inputs->returned - (gh_sets_have_all_keys(grouping) ? inputs->groups : 0), 1);
+
+	if (first > limit && grouping->part_keys != NIL)
+		return 0.0;
+	return spill_cost_within(inputs, first > limit ? limit / 2 : Max(limit - first, GH_MEMORY_MIN), added, others);
+}
+
+/*
  * What it costs to write groups of a second level, made of so many of the first, which take the memory meanwhile: all, where
  * they fit; else those of a partition.  There those with DISTINCT are complete one partition after the other.
  */
@@ -498,7 +524,7 @@ second_spill_cost(const GhAggregateInputs *inputs, double added)
 	double		first = group_bytes(inputs) * inputs->groups;
 
 	if (inputs->grouping.sets != NIL)
-		return GH_SECOND_SPILL * spill_cost(inputs, added, inputs->returned);
+		return sets_spill_cost(inputs, added);
 	if (first > limit && inputs->returned >= GH_SHARED_PARTS)
 		return GH_SECOND_SPILL * spill_cost_within(inputs, limit / 2, inputs->returned, inputs->returned);
 	return GH_SECOND_SPILL * spill_cost_within(inputs, first > limit ? limit / 2 : Max(limit - first, GH_MEMORY_MIN), added,
@@ -513,7 +539,8 @@ static Cost
 second_level_cost(const GhAggregateInputs *inputs, bool is_on_device)
 {
 	const GhGrouping *grouping = &inputs->grouping;
-	double		added = inputs->groups * Max(list_length(grouping->sets), 1);
+	double		added = grouping->sets == NIL ? inputs->groups :
+		inputs->groups * (list_length(grouping->sets) - gh_sets_have_all_keys(grouping));
 	double		each = grouping->sets != NIL ? 1.0 :
 		list_length(grouping->distinct_arguments) <= 1 ? GH_VALUE_COST :
 		group_bytes(inputs) * inputs->groups > gh_aggregate_memory_limit() ? GH_SEVERAL_WRITTEN_COST : GH_SEVERAL_VALUES_COST;

@@ -65,6 +65,7 @@ typedef struct GhGrouping
 	List	   *distinct_filters;	/* IntList, by these: which of the aggregates counts what its FILTER lets pass; -1: none */
 	List	   *distinct_sets;	/* IntList, by `aggregates`: of which argument's groups it is, from 0 */
 	List	   *sets;			/* IntLists, by grouping set: the numbers of its keys, from 0; NIL: there is one grouping */
+	List	   *part_keys;		/* of grouping sets, IntList: the numbers of those that groups in one part have in common */
 	List	   *shown_keys;		/* of grouping sets, by key: as it comes out */
 	bool		looks_through;	/* of grouping sets: what is inside of a placeholder is computed of rows, not below a join */
 	List	   *functions;		/* GroupingFuncs that differ */
@@ -97,7 +98,8 @@ extern bool gh_grouping_translates(GhGrouping *grouping, const GhGroupingInput *
 extern Node *gh_sets_row_expr(Node *expr);
 extern bool gh_sets_add_key(PlannerInfo *root, GhGrouping *grouping, Expr *shown);
 extern bool gh_sets_collect(const GhGroupBy *by, GhGrouping *grouping);
-extern double gh_sets_estimate(PlannerInfo *root, const GhGrouping *grouping, double rows);
+extern bool gh_sets_have_all_keys(const GhGrouping *grouping);
+extern double gh_sets_estimate(PlannerInfo *root, GhGrouping *grouping, double rows);
 extern List *gh_sets_path_list(const GhGrouping *grouping, double groups);
 extern List *gh_sets_plan_list(List *of_path);
 extern Expr *gh_sets_number_column(void);
@@ -133,6 +135,7 @@ typedef enum GhSetsPathPrivate
 	GH_SETS_PATH_SETS,			/* as sets of GhGrouping */
 	GH_SETS_PATH_VALUES,		/* as function_values of GhGrouping */
 	GH_SETS_PATH_GROUPS,		/* Integer: groups by all keys that are expected in one process */
+	GH_SETS_PATH_PARTS,			/* IntList: numbers of the keys that groups in one part have in common; NIL: all keys */
 	GH_SETS_PATH_KEYS,			/* as shown_keys of GhGrouping */
 	GH_SETS_PATH_FUNCTIONS		/* as functions of GhGrouping */
 } GhSetsPathPrivate;
@@ -179,7 +182,8 @@ typedef enum GhSetsPrivate
 {
 	GH_SETS_PRIVATE_SETS,
 	GH_SETS_PRIVATE_VALUES,
-	GH_SETS_PRIVATE_GROUPS
+	GH_SETS_PRIVATE_GROUPS,
+	GH_SETS_PRIVATE_PARTS
 } GhSetsPrivate;
 
 /* custom_exprs, element by element: each a list, over the child's columns. */

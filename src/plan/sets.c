@@ -26,6 +26,9 @@
 /* More sets than that are PostgreSQL's: each is one more look-up of each group. */
 #define GH_SETS_MAX 64
 
+/* Keys that part the groups have so many values at least: some dozens for each part (../aggregate/spill.c). */
+#define GH_PART_VALUES_MIN 2048.0
+
 /* GROUPING() has a bit for each of its arguments. */
 #define GH_GROUPING_ARGUMENTS_MAX 31
 
@@ -150,23 +153,84 @@ gh_sets_collect(const GhGroupBy *by, GhGrouping *grouping)
 
 /* --------------------------------------------------------------- paths and plans */
 
-/* Groups of all sets that come of so many rows. */
-double
-gh_sets_estimate(PlannerInfo *root, const GhGrouping *grouping, double rows)
+/* Whether one of them has all keys: its groups are those that the input is read into. */
+bool
+gh_sets_have_all_keys(const GhGrouping *grouping)
 {
-	double		groups = 0;
 	ListCell   *lc;
-	ListCell   *key;
 
 	foreach(lc, grouping->sets)
-	{
-		List	   *exprs = NIL;
+		if (list_length((List *) lfirst(lc)) == list_length(grouping->keys))
+			return true;
+	return false;
+}
 
-		foreach(key, (List *) lfirst(lc))
-			exprs = lappend(exprs, list_nth(grouping->keys, lfirst_int(key)));
-		groups += exprs == NIL ? 1.0 : gh_estimate_groups(root, exprs, rows);
+/* Groups by some keys, of so many rows. */
+static double
+groups_by(PlannerInfo *root, const GhGrouping *grouping, List *keys, double rows)
+{
+	List	   *exprs = NIL;
+	ListCell   *lc;
+
+	foreach(lc, keys)
+		exprs = lappend(exprs, list_nth(grouping->keys, lfirst_int(lc)));
+	return exprs == NIL ? 1.0 : gh_estimate_groups(root, exprs, rows);
+}
+
+/* The set of the most groups, of those that are left; NULL: none has so many as it takes. */
+static const ListCell *
+take_largest(const List *sets, double *groups)
+{
+	const ListCell *largest = NULL;
+	double		most = GH_PART_VALUES_MIN;
+	const ListCell *lc;
+
+	foreach(lc, sets)
+	{
+		if (groups[foreach_current_index(lc)] < most)
+			continue;
+		most = groups[foreach_current_index(lc)];
+		largest = lc;
 	}
-	return groups;
+	if (largest != NULL)
+		groups[list_cell_number(sets, largest)] = 0.0;
+	return largest;
+}
+
+/*
+ * The keys by which the groups by all keys go to files, in parts: all groups of sets that have these keys are made of one part
+ * each (../aggregate/regroup.c).  They are keys of as many groups as can be, the largest sets first, but of so many
+ * values that there is something in each part.
+ */
+static List *
+choose_part_keys(PlannerInfo *root, const GhGrouping *grouping, double *groups, double rows)
+{
+	List	   *parts = NIL;
+	const ListCell *lc;
+
+	while ((lc = take_largest(grouping->sets, groups)) != NULL)
+	{
+		List	   *common = parts == NIL ? lfirst(lc) : list_intersection_int(parts, lfirst(lc));
+
+		if (parts == NIL || groups_by(root, grouping, common, rows) >= GH_PART_VALUES_MIN)
+			parts = common;
+	}
+	return parts;
+}
+
+/* Groups of all sets that come of so many rows, and the keys that part them. */
+double
+gh_sets_estimate(PlannerInfo *root, GhGrouping *grouping, double rows)
+{
+	double	   *groups = palloc(sizeof(double) * list_length(grouping->sets));
+	double		all = 0;
+	ListCell   *lc;
+
+	foreach(lc, grouping->sets)
+		all += groups[foreach_current_index(lc)] = groups_by(root, grouping, lfirst(lc), rows);
+	grouping->part_keys = choose_part_keys(root, grouping, groups, rows);
+	pfree(groups);
+	return all;
 }
 
 /* What a path carries, in the order of GhSetsPathPrivate; NIL: there are none. */
@@ -175,15 +239,16 @@ gh_sets_path_list(const GhGrouping *grouping, double groups)
 {
 	if (grouping->sets == NIL)
 		return NIL;
-	return list_make5(grouping->sets, grouping->function_values, makeInteger((int) Min(groups, INT_MAX)),
-					  grouping->shown_keys, grouping->functions);
+	return list_concat(list_make4(grouping->sets, grouping->function_values, makeInteger((int) Min(groups, INT_MAX)),
+								  grouping->part_keys),
+					   list_make2(grouping->shown_keys, grouping->functions));
 }
 
 /* The same as a plan carries it, in the order of GhSetsPrivate. */
 List *
 gh_sets_plan_list(List *of_path)
 {
-	return of_path == NIL ? NIL : list_make3(linitial(of_path), lsecond(of_path), lthird(of_path));
+	return of_path == NIL ? NIL : list_make4(linitial(of_path), lsecond(of_path), lthird(of_path), lfourth(of_path));
 }
 
 /* The scan column that tells the number of a group's set: nothing refers to it. */
