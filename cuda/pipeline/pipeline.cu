@@ -634,5 +634,5 @@ const GhPipelineEngine cuda_pipelines = {
 	nullptr,
 	nullptr,
 	false,						/* compares_texts */
-	false						/* adds_sets */
+	true						/* adds_sets */
 };

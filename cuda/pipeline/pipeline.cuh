@@ -459,11 +459,11 @@ row_turns_back(const pipe_view &view, const batch_view &batch, uint32_t row, uin
 	return true;
 }
 
-/* Are rows a line each, and these added to groups? */
+/* Are rows a line each, and these added to groups of one set? */
 static inline bool
 adds_rows(const cuda_pipeline *pipeline)
 {
-	return pipeline->view.multiplies == 0 && pipeline->view.sink == GH_SINK_GROUPS;
+	return pipeline->view.multiplies == 0 && pipeline->view.sink == GH_SINK_GROUPS && pipeline->view.plan.nsets == 1;
 }
 
 /* ---------------------------------------------------------- pipeline_batch.cu */
@@ -488,7 +488,7 @@ extern GhStatus lines_refuse(cuda_pipeline *pipeline, const pipe_lines *lines, G
 
 /* --------------------------------------------------------- pipeline_groups.cu */
 
-/* Adds lines, where rows become several; the host waits. */
+/* Adds lines, where rows become several, or are added for several sets; the host waits. */
 extern GhStatus groups_take(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error);
 /* Of rows that are one line each: those of the batch, whose counters then are on their way to the host. */
 extern GhStatus groups_take_rows(cuda_pipeline *pipeline, GhError *error);

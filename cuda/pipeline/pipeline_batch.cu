@@ -142,12 +142,12 @@ lines_measure(cuda_pipeline *pipeline, const pipe_lines *lines, lines_kernel ker
 	return GH_OK;
 }
 
-/* Sums of so many more could not be added up. */
+/* Sums of so many more could not be added up: a group may be one of all sets. */
 static bool
 are_too_many(const cuda_pipeline *pipeline, uint64_t lines)
 {
 	return pipeline->counted + pipeline->first->counted + pipeline->lane->host_counters->counted + lines >
-		GH_PIPELINE_ROWS_MAX;
+		GH_PIPELINE_ROWS_MAX / pipeline->view.plan.nsets;
 }
 
 /* Puts lines into the sink; counters->counted grows by those that are in it. */

@@ -11,6 +11,10 @@
  * find it or none does: room only gets less, and who finds none looks once more whether another took the last of it for
  * the same keys (search_claim).  So they are added in their order all the same.  Where rows become several the host
  * waits, for then a row of which one line lacks a group must not have added another one (groups_take).
+ *
+ * So it is where lines are added for several sets: each line looks up a group of every set, and when all rows that lack
+ * one are known, the lines of the others are added set by set, one after the other, for a group may be one of several
+ * sets: then it has a writer at a time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,10 +28,10 @@
 
 /* ----------------------------------------------------------------------- lines */
 
-/* The groups of lines of rows that become several. */
+/* The groups that lines have in the plan's set, where rows become several or there are several sets. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
-find_kernel(const pipe_view view, const batch_view batch, const groups_view groups, const pipe_lines lines,
-			const lines_view out)
+find_kernel(const pipe_view view, const plan_view plan, const batch_view batch, const groups_view groups,
+			const pipe_lines lines, uint32_t *found)
 {
 	uint64_t	line = ELEMENT;
 	scan_counters *counters = &batch.counters->groups;
@@ -35,9 +39,9 @@ find_kernel(const pipe_view view, const batch_view batch, const groups_view grou
 
 	if (line < lines.count)
 	{
-		uint32_t	group = group_find(view.plan, groups, line_at(view, lines, (uint32_t) line), counters);
+		uint32_t	group = group_find(plan, groups, line_at(view, lines, (uint32_t) line), counters);
 
-		out.group[line] = group;
+		found[line] = group;
 		lacks = group == GROUP_NONE;
 	}
 	add_tally(&counters->no_group, lacks);
@@ -66,6 +70,17 @@ find_rows_kernel(const pipe_view view, const batch_view batch, const groups_view
 	tally_block(&batch.counters->counted, group != GROUP_NONE);
 }
 
+/* Has the line found no group in some set? */
+static __device__ __forceinline__ bool
+lacks_group(const plan_view &plan, const lines_view &lines, uint64_t line)
+{
+	bool		lacks = false;
+
+	for (uint32_t s = 0; s < plan.nsets; s++)
+		lacks |= lines.group[s * lines.stride + line] == GROUP_NONE;
+	return lacks;
+}
+
 /* The rows of lines that found no group go back. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
 lacking_kernel(const pipe_view view, const batch_view batch, const pipe_lines lines, const lines_view out,
@@ -74,27 +89,39 @@ lacking_kernel(const pipe_view view, const batch_view batch, const pipe_lines li
 	uint64_t	line = ELEMENT;
 	bool		first = false;
 
-	if (line < lines.count && out.group[line] == GROUP_NONE && (lines.rows != nullptr || out.state[line] == LINE_LIVE))
+	if (line < lines.count && (lines.rows != nullptr || out.state[line] == LINE_LIVE) && lacks_group(view.plan, out, line))
 		first = row_turns_back(view, batch, row_of_line(lines, (uint32_t) line), entered);
 	add_tally(&batch.counters->no_memory, first);
 }
 
-/* Of rows that become several: what is to be added of the lines whose rows do not go back. */
+/* Does the line's row not go back?  Where rows become several, or there are several sets. */
+static __device__ __forceinline__ bool
+line_stays(const batch_view &batch, const pipe_lines &lines, uint64_t line)
+{
+	return line < lines.count && batch.back[lines.rows[line]] == NO_STEP;
+}
+
+/*
+ * What is to be added in the plan's set of lines that stay.  first: inputs are not there yet, which are the same in all sets;
+ * counts: nor have the lines been counted.
+ */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
-arguments_kernel(const pipe_view view, const batch_view batch, const pipe_lines lines, const lines_view out)
+arguments_kernel(const pipe_view view, const plan_view plan, const batch_view batch, const pipe_lines lines,
+				 const lines_view out, bool first, bool counts)
 {
 	uint64_t	line = ELEMENT;
-	bool		live = line < lines.count && batch.back[lines.rows[line]] == NO_STEP;
+	bool		live = line_stays(batch, lines, line);
 
 	if (live)
 	{
 		line_values row = line_at(view, lines, (uint32_t) line);
 		uint64_t	takes = 0;
 
-		(void) row_takes(view.plan, row, &takes);
+		(void) row_takes(plan, row, &takes);
 		out.takes[line] = takes;
 		out.state[line] = LINE_LIVE;
-		store_inputs(view.plan, out, row, (uint32_t) line);
+		if (first)
+			store_inputs(plan, out, row, (uint32_t) line);
 	}
 	else if (line < lines.count)
 	{
@@ -102,7 +129,37 @@ arguments_kernel(const pipe_view view, const batch_view batch, const pipe_lines 
 		out.state[line] = LINE_NONE;
 		out.group[line] = GROUP_NONE;
 	}
-	add_tally(&batch.counters->counted, live);
+	add_tally(&batch.counters->counted, live && counts);
+}
+
+/* Of a set whose aggregates take no row: the groups of lines that stay have rows. */
+static __global__ void __launch_bounds__(BLOCK_THREADS)
+touch_kernel(const batch_view batch, const groups_view groups, const pipe_lines lines, const uint32_t *found,
+			 bool counts)
+{
+	uint64_t	line = ELEMENT;
+	bool		live = line_stays(batch, lines, line);
+
+	if (live)
+	{
+		uint64_t   *rows = &group_at(groups, found[line])->rows;
+
+		/* nobody is told how many; most groups have some */
+		if (load_relaxed(rows) == 0)
+			atomicMax(reinterpret_cast<unsigned long long *>(rows), 1ull);
+	}
+	add_tally(&batch.counters->counted, live && counts);
+}
+
+
+/* The lane's lines, with their groups of a set. */
+static lines_view
+lines_of_set(const cuda_pipeline *pipeline, uint32_t set)
+{
+	lines_view	lines = pipeline->lane->sink.lines;
+
+	lines.group += set * lines.stride;
+	return lines;
 }
 
 static GhStatus
@@ -121,7 +178,18 @@ turn_lacking_back(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *err
 	return GH_OK;
 }
 
-/* Each line's group, as far as there is room for more of them. */
+/* The look-up of a set's groups is on its way. */
+static GhStatus
+find_set(cuda_pipeline *pipeline, const pipe_lines *lines, uint32_t set, GhError *error)
+{
+	find_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, pipeline->memory.stream>>>
+		(pipeline->view, plan_of_set(pipeline->view.plan, set), pipeline->lane->batch, pipeline->groups, *lines,
+		 lines_of_set(pipeline, set).group);
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	return GH_OK;
+}
+
+/* Each line's groups, as far as there is room for more of them. */
 static GhStatus
 find_groups(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
 {
@@ -133,9 +201,8 @@ find_groups(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
 		return GH_OK;
 	while (grown)
 	{
-		find_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-			(pipeline->view, pipeline->lane->batch, pipeline->groups, *lines, pipeline->lane->sink.lines);
-		PIPE_TRY(&pipeline->memory, launch_status(), error);
+		for (uint32_t s = 0; s < pipeline->view.plan.nsets; s++)
+			GH_TRY(find_set(pipeline, lines, s, error));
 		GH_TRY(counters_fetch(pipeline, error));
 		if (counters->no_group == 0)
 			return GH_OK;
@@ -191,13 +258,13 @@ blocks_of(const cuda_pipeline *pipeline, uint64_t elements)
 }
 
 static reduce_job
-job_of(const cuda_pipeline *pipeline, uint32_t lines)
+job_of(const cuda_pipeline *pipeline, uint32_t lines, uint32_t set)
 {
 	reduce_job	job;
 
-	job.plan = pipeline->view.plan;
+	job.plan = plan_of_set(pipeline->view.plan, set);
 	job.groups = pipeline->groups;
-	job.lines = pipeline->lane->sink.lines;
+	job.lines = lines_of_set(pipeline, set);
 	job.lines.count = lines;
 	job.reduce = pipeline->lane->sink.reduce;
 	job.rows = lines;
@@ -206,14 +273,14 @@ job_of(const cuda_pipeline *pipeline, uint32_t lines)
 	return job;
 }
 
-/* Enqueues the lines' way into the states of their groups. */
+/* Enqueues the lines' way into the states of their groups of a set. */
 static GhStatus
-reduce_lines(cuda_pipeline *pipeline, uint32_t count, GhError *error)
+reduce_lines(cuda_pipeline *pipeline, uint32_t count, uint32_t set, GhError *error)
 {
 	cudaStream_t stream = pipeline->memory.stream;
 	uint64_t	threads = (uint64_t) most_chunks(count) * warps_each(pipeline->view.plan) * 32;
 	size_t		sort_bytes = pipeline->lane->sink.reduce.sort_bytes;
-	reduce_job	job = job_of(pipeline, count);
+	reduce_job	job = job_of(pipeline, count, set);
 
 	PIPE_TRY(&pipeline->memory, sort_lines(job.reduce.sort_space, &sort_bytes, job.lines.group, job.reduce.sorted,
 										   job.reduce.numbers, job.reduce.order, count, group_bits(pipeline), stream),
@@ -231,12 +298,12 @@ reduce_lines(cuda_pipeline *pipeline, uint32_t count, GhError *error)
 
 /* Without keys: the states of the lines' chunks. */
 static GhStatus
-reduce_chunks(cuda_pipeline *pipeline, uint32_t count, GhError *error)
+reduce_chunks(cuda_pipeline *pipeline, uint32_t count, uint32_t set, GhError *error)
 {
 	uint64_t	threads = (uint64_t) whole_chunks(count) * warps_each(pipeline->view.plan) * 32;
 
 	chunk_kernel<true><<<blocks_of(pipeline, threads), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(job_of(pipeline, count));
+		(job_of(pipeline, count, set));
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	return GH_OK;
 }
@@ -261,25 +328,56 @@ whole_kernel(const reduce_job job, pipe_counters *counters, pipe_counters *to)
 	send_counters(to, counters, true);
 }
 
-GhStatus
-groups_take(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
+/* Adds the lines whose rows do not go back to their groups of a set; first: of the first one of which something is added. */
+static GhStatus
+add_set(cuda_pipeline *pipeline, const pipe_lines *lines, uint32_t set, bool first, GhError *error)
 {
-	GH_TRY(find_groups(pipeline, lines, error));
 	arguments_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(pipeline->view, pipeline->lane->batch, *lines, pipeline->lane->sink.lines);
+		(pipeline->view, plan_of_set(pipeline->view.plan, set), pipeline->lane->batch, *lines,
+		 lines_of_set(pipeline, set), first, set == 0);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	if (pipeline->view.plan.nkeys > 0)
 	{
-		GH_TRY(reduce_lines(pipeline, lines->count, error));
-		/* the host sees it with the batch's last counters */
-		return pipe_copy(&pipeline->memory, &pipeline->lane->batch.counters->used, pipeline->groups.used,
-						 sizeof(groups_used), error);
+		/* of the set before */
+		if (!first)
+			GH_TRY(counters_renew(pipeline, error));
+		return reduce_lines(pipeline, lines->count, set, error);
 	}
-	GH_TRY(reduce_chunks(pipeline, lines->count, error));
+	GH_TRY(reduce_chunks(pipeline, lines->count, set, error));
 	whole_kernel<<<1, BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(job_of(pipeline, lines->count), pipeline->lane->batch.counters, nullptr);
+		(job_of(pipeline, lines->count, set), pipeline->lane->batch.counters, nullptr);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	return GH_OK;
+}
+
+/* The same where nothing is added but that there are such rows. */
+static GhStatus
+touch_set(cuda_pipeline *pipeline, const pipe_lines *lines, uint32_t set, GhError *error)
+{
+	touch_kernel<<<blocks_for(lines->count), BLOCK_THREADS, 0, pipeline->memory.stream>>>
+		(pipeline->lane->batch, pipeline->groups, *lines, lines_of_set(pipeline, set).group, set == 0);
+	PIPE_TRY(&pipeline->memory, launch_status(), error);
+	return GH_OK;
+}
+
+GhStatus
+groups_take(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error)
+{
+	bool		first = true;
+
+	GH_TRY(find_groups(pipeline, lines, error));
+	for (uint32_t s = 0; s < pipeline->view.plan.nsets; s++)
+	{
+		bool		adds = pipeline->view.plan.nkeys == 0 || gh_sink_set_adds(&pipeline->plan.options, s);
+
+		GH_TRY(adds ? add_set(pipeline, lines, s, first, error) : touch_set(pipeline, lines, s, error));
+		first &= !adds;
+	}
+	if (pipeline->view.plan.nkeys == 0)
+		return GH_OK;
+	/* the host sees it with the batch's last counters */
+	return pipe_copy(&pipeline->memory, &pipeline->lane->batch.counters->used, pipeline->groups.used,
+					 sizeof(groups_used), error);
 }
 
 /* ------------------------------------------------------- rows that are a line each */
@@ -288,7 +386,7 @@ GhStatus
 groups_prepare_rows(cuda_pipeline *pipeline, GhError *error)
 {
 	pipeline->lane->chunk_lines = pipeline->lane->batch.rows;
-	return pipeline->view.plan.nkeys > 0 ? GH_OK : reduce_chunks(pipeline, pipeline->lane->batch.rows, error);
+	return pipeline->view.plan.nkeys > 0 ? GH_OK : reduce_chunks(pipeline, pipeline->lane->batch.rows, 0, error);
 }
 
 static __global__ void
@@ -317,7 +415,7 @@ add_keyed_rows(cuda_pipeline *pipeline, bool again, GhError *error)
 	find_rows_kernel<<<blocks_for(lane->batch.rows), BLOCK_THREADS, 0, pipeline->memory.stream>>>
 		(pipeline->view, lane->batch, pipeline->groups, lane->sink.lines, again);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
-	GH_TRY(reduce_lines(pipeline, lane->batch.rows, error));
+	GH_TRY(reduce_lines(pipeline, lane->batch.rows, 0, error));
 	return groups_send_counters(pipeline, error);
 }
 
@@ -329,7 +427,7 @@ groups_take_rows(cuda_pipeline *pipeline, GhError *error)
 	if (pipeline->view.plan.nkeys > 0)
 		return is_one_pass(lane->request) ? pass_groups_take(pipeline, error) : add_keyed_rows(pipeline, false, error);
 	whole_kernel<<<1, BLOCK_THREADS, 0, pipeline->memory.stream>>>
-		(job_of(pipeline, lane->chunk_lines), lane->batch.counters, lane->host_counters);
+		(job_of(pipeline, lane->chunk_lines, 0), lane->batch.counters, lane->host_counters);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	lane->counters_zero = true;
 	return GH_OK;

@@ -237,7 +237,7 @@ carve_sink(const cuda_pipeline *pipeline, sink_arrays *sink, uint64_t lines, con
 	}
 	sink->lines.stride = lines;
 	sink->lines.state = carver->array<uint8_t>(lines);
-	sink->lines.group = carver->array<uint32_t>(lines);
+	sink->lines.group = carver->array<uint32_t>(pipeline->view.plan.nsets * lines);
 	sink->lines.takes = carver->array<uint64_t>(lines);
 	sink->lines.low = carver->array<uint64_t>(pipeline->view.plan.ninputs * lines);
 	sink->lines.high = carver->array<uint64_t>(pipeline->ninput_highs * lines);

@@ -199,6 +199,7 @@ parts_carve(const GhPipelineOptions *options, const pipe_counts *counts, carver 
 {
 	bool		groups = options->sink.kind == GH_SINK_GROUPS;
 	uint32_t	naggregates = groups ? options->sink.groups.naggregates : 0;
+	uint32_t	nsets = groups ? gh_sink_sets(&options->sink.groups) : 1;
 	uint32_t	nkeys;
 	pipe_parts	parts;
 
@@ -213,8 +214,8 @@ parts_carve(const GhPipelineOptions *options, const pipe_counts *counts, carver 
 	parts.copies = carver->array<saved_vector>(GH_PROGRAM_VECTORS_MAX);
 	parts.saved = carver->array<saved_vector>(counts->saved);
 	parts.group_columns = carver->array<group_fill>(options->program->ncolumns);
-	parts.keys = carver->array<GhRecordKey>(nkeys);
-	parts.aggregates = carver->array<GhAggregate>(naggregates);
+	parts.keys = carver->array<GhRecordKey>(nsets * nkeys);
+	parts.aggregates = carver->array<GhAggregate>(nsets * naggregates);
 	parts.inputs = carver->array<scan_input>(naggregates);
 	parts.input_of = carver->array<uint8_t>(naggregates);
 	parts.parts = carver->array<GhKeyPart>(counts->parts);
@@ -248,7 +249,7 @@ fill_columns_of(cuda_pipeline *pipeline, const pipe_parts *parts)
 	pipeline->view.ncolumns = n;
 }
 
-/* Each argument is one input, of whichever aggregates have it. */
+/* Each argument is one input, of whichever aggregates have it, and the same in all sets. */
 static void
 fill_inputs(cuda_pipeline *pipeline, const pipe_parts *parts)
 {
@@ -280,21 +281,24 @@ fill_sink(cuda_pipeline *pipeline, const pipe_parts *parts)
 	const GhPipelineOptions *options = &pipeline->plan.options;
 	const GhTableSink *table = &options->sink.table;
 	pipe_view  *view = &pipeline->view;
+	uint32_t	nsets = options->sink.kind == GH_SINK_GROUPS ? gh_sink_sets(&options->sink.groups) : 1;
 	uint32_t	nkeys;
 	const GhRecordKey *keys = gh_pipeline_keys(options, &nkeys);
 
 	if (nkeys > 0)
-		memcpy(parts->keys, keys, nkeys * sizeof(GhRecordKey));
+		memcpy(parts->keys, keys, nsets * nkeys * sizeof(GhRecordKey));
 	for (uint32_t k = 0; k < nkeys; k++)
 		view->has_texts |= keys[k].value_class == GH_CLASS_TEXT;
 	view->plan.nkeys = nkeys;
+	view->plan.nsets = nsets;
 	view->record_bytes = pipeline->plan.group_bytes;
 	if (options->sink.kind == GH_SINK_GROUPS)
 	{
 		view->plan.naggregates = options->sink.groups.naggregates;
 		view->plan.seed = options->sink.groups.seed;
 		if (view->plan.naggregates > 0)
-			memcpy(parts->aggregates, options->sink.groups.aggregates, view->plan.naggregates * sizeof(GhAggregate));
+			memcpy(parts->aggregates, options->sink.groups.aggregates,
+				   nsets * view->plan.naggregates * sizeof(GhAggregate));
 		fill_inputs(pipeline, parts);
 	}
 	if (options->sink.kind != GH_SINK_TABLE)

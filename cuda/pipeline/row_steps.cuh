@@ -221,13 +221,26 @@ probe_row(const pipe_view &view, const probe_view &probe, const line_values &row
 
 /* -------------------------------------------------------------------- the end */
 
-/* Does the line go to the sink?  It may be seen to go back.  *takes: which aggregates take it. */
+/* Can the line be added for all sets?  *takes: which aggregates of the first one take it. */
+static __device__ bool
+sets_take(const plan_view &plan, const line_values &row, uint64_t *takes)
+{
+	uint64_t	unused;
+
+	/* arguments are those of the first set, but another filter may let a value pass */
+	for (uint32_t s = 1; s < plan.nsets; s++)
+		if (!row_takes(plan_of_set(plan, s), row, &unused))
+			return false;
+	return row_takes(plan, row, takes);
+}
+
+/* Does the line go to the sink?  It may be seen to go back.  *takes: as of sets_take. */
 static __device__ bool
 ends_in_sink(const pipe_view &view, const line_values &row, row_run *run, uint64_t *takes)
 {
 	uint64_t	unused;
 
-	if (view.sink == GH_SINK_GROUPS && !row_takes(view.plan, row, takes))
+	if (view.sink == GH_SINK_GROUPS && !sets_take(view.plan, row, takes))
 	{
 		note_back(view, run, view.nsteps);
 		return false;

@@ -102,11 +102,21 @@ struct plan_view
 	const GhAggregate *aggregates;
 	const scan_input *inputs;
 	const uint8_t *input_of;	/* by aggregate */
-	uint32_t	nkeys;
-	uint32_t	naggregates;
+	uint32_t	nkeys;			/* of a set */
+	uint32_t	naggregates;	/* likewise */
 	uint32_t	ninputs;
+	uint32_t	nsets;			/* of groups to which each line is added: 1, or GhGroupsSink.nsets */
 	uint64_t	seed;
 };
+
+/* The plan, with the keys and aggregates of a set; all else is the same of all sets. */
+static __host__ __device__ __forceinline__ plan_view
+plan_of_set(plan_view plan, uint32_t set)
+{
+	plan.keys += set * plan.nkeys;
+	plan.aggregates += set * plan.naggregates;
+	return plan;
+}
 
 /* What groups count, zero at first; what is in front of unfit, before each piece. */
 struct scan_counters
@@ -125,8 +135,8 @@ struct lines_view
 {
 	uint32_t	count;
 	uint8_t    *state;			/* a line_state */
-	uint32_t   *group;
-	uint64_t   *takes;			/* bit a: aggregate a takes the row; 0 where it is not live */
+	uint32_t   *group;			/* of a set; all sets have an array of `stride` each, one behind the other */
+	uint64_t   *takes;			/* bit a: aggregate a of that set takes the row; 0 where it is not live */
 	uint64_t   *low;			/* by input: an array of values */
 	uint64_t   *high;			/* by number of such an array */
 	uint64_t	stride;			/* elements from one array to the next */

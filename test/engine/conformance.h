@@ -417,6 +417,7 @@ extern const Test pipeline_large_tests[];
 extern const Test pipeline_many_tests[];
 extern const Test pipeline_fault_tests[];
 extern const Test pipeline_group_tests[];
+extern const Test pipeline_set_tests[];
 extern const Test pipeline_stop_tests[];
 extern const Test pipeline_random_tests[];
 extern const Test pipeline_shared_tests[];

@@ -362,7 +362,7 @@ draw_sets(Context *c, Stage *stage)
 {
 	GhGroupsSink *sink = &stage->options.sink.groups;
 
-	sink->nsets = 2 + (uint32_t) random_below(c, STAGE_SETS_MAX - 1);
+	sink->nsets = 2 + (uint32_t) random_below(c, chance(c, 80) ? 2 : STAGE_SETS_MAX - 1);
 	for (uint32_t k = sink->nkeys; k < sink->nsets * sink->nkeys; k++)
 	{
 		stage->keys[k] = stage->keys[k - sink->nkeys];

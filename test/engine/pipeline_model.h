@@ -19,7 +19,7 @@
 #define STAGE_PARTS_MAX 3
 #define STAGE_KEYS_MAX 8		/* or values of rows */
 #define STAGE_AGGREGATES_MAX 12
-#define STAGE_SETS_MAX 3
+#define STAGE_SETS_MAX GH_SINK_SETS_MAX
 #define STAGE_COLUMNS_MAX 16	/* of a source */
 
 #define CREW_MAX 4
@@ -207,6 +207,7 @@ extern uint32_t stage_column(Stage *stage, uint8_t value_class, uint32_t attribu
 /* A row of the source: values of its columns. */
 extern void stage_row(Stage *stage, const GhValue *values);
 extern uint32_t stage_constant(Stage *stage, uint8_t value_class, uint64_t low);
+extern uint32_t stage_null(Stage *stage, uint8_t value_class);
 extern uint32_t stage_text(Stage *stage, const char *text);
 extern uint32_t stage_compute(Stage *stage, GhProgramOp op, uint8_t op_class, uint32_t a, uint32_t b);
 extern void stage_filter(Stage *stage, uint32_t vector);

@@ -106,6 +106,13 @@ stage_constant(Stage *stage, uint8_t value_class, uint64_t low)
 }
 
 uint32_t
+stage_null(Stage *stage, uint8_t value_class)
+{
+	(void) add_constant(&stage->parts, value_class, (GhValue) {0, 0, 1});
+	return constant_vector(stage, value_class);
+}
+
+uint32_t
 stage_text(Stage *stage, const char *text)
 {
 	(void) add_text(&stage->parts, text, (uint32_t) strlen(text));

@@ -506,4 +506,5 @@ const GhPipelineEngine fault_pipelines = {
 	.marks_create = fault_marks_create,
 	.marks_destroy = fault_marks_destroy,
 	.shares_sinks = false,
+	.adds_sets = true,
 };

@@ -380,11 +380,13 @@ are_too_many(const GhCpuPipeline *pipeline, const GhPipelineRequest *request)
 {
 	uint64_t	limit = pipeline->rows != NULL ? pipeline->rows->memory.limit : pipeline->memory.limit;
 	uint64_t	bytes = pipeline->staged_bytes;
+	/* a group may be one of all sets */
+	uint32_t	nsets = gh_sink_sets(&pipeline->plan.options.sink.groups);
 
 	if (pipeline->rows != NULL)
 		bytes += pipeline->staged_rows * pipeline->rows->row_bytes;
 	return bytes > (limit == 0 ? STAGED_BYTES_MAX : limit) ||
-		pipeline->counted + request->counted + pipeline->staged_rows > GH_PIPELINE_ROWS_MAX;
+		pipeline->counted + request->counted + pipeline->staged_rows > GH_PIPELINE_ROWS_MAX / nsets;
 }
 
 /* Memory for all rows for which places were found; false: there is none. */
@@ -594,18 +596,6 @@ gh_cpu_sink_results(GhCpuPipeline *pipeline, GhCursor *cursor, size_t capacity, 
 
 /* ---------------------------------------------------------- making and ending */
 
-/* Is the vector a constant that lets no row pass a filter? */
-static bool
-is_never(const GhProgram *program, uint16_t filter)
-{
-	const GhConstant *constant;
-
-	if (filter < program->ncolumns || filter >= program->ncolumns + program->nconstants)
-		return false;
-	constant = &gh_program_constants(program)[filter - program->ncolumns];
-	return constant->null != 0 || constant->low == 0;
-}
-
 static void
 init_set(GhCpuPipeline *pipeline, uint32_t s)
 {
@@ -620,9 +610,8 @@ init_set(GhCpuPipeline *pipeline, uint32_t s)
 		set->counted_as[a] = set->sink.aggregates[a];
 		if (gh_is_text_extreme(&set->sink.aggregates[a]))
 			set->counted_as[a].kind = GH_AGGREGATE_COUNT;
-		set->adds |= set->counted_as[a].filter == GH_AGGREGATE_NO_FILTER ||
-			!is_never(pipeline->plan.options.program, set->counted_as[a].filter);
 	}
+	set->adds = gh_sink_set_adds(&pipeline->plan.options, s);
 }
 
 GhStatus

@@ -40,6 +40,9 @@ copy_array(Copies *copies, const void *from, size_t bytes)
 static void
 copy_sink(Copies *copies, GhSink *sink)
 {
+	/* of other sinks nobody looks at these, but engines may ask how many sets there are */
+	if (sink->kind != GH_SINK_GROUPS)
+		sink->groups.nsets = 0;
 	if (sink->kind == GH_SINK_GROUPS)
 	{
 		uint32_t	nsets = gh_sink_sets(&sink->groups);
@@ -205,6 +208,30 @@ gh_pipeline_keys(const GhPipelineOptions *options, uint32_t *count)
 
 	*count = rows ? options->sink.rows.nvalues : options->sink.kind == GH_SINK_GROUPS ? options->sink.groups.nkeys : 0;
 	return rows ? options->sink.rows.values : options->sink.groups.keys;
+}
+
+/* Is the vector a constant that lets no row pass a filter? */
+static bool
+is_never(const GhProgram *program, uint16_t filter)
+{
+	const GhConstant *constant;
+
+	if (filter < program->ncolumns || filter >= program->ncolumns + program->nconstants)
+		return false;
+	constant = &gh_program_constants(program)[filter - program->ncolumns];
+	return constant->null != 0 || constant->low == 0;
+}
+
+bool
+gh_sink_set_adds(const GhPipelineOptions *options, uint32_t set)
+{
+	const GhGroupsSink *sink = &options->sink.groups;
+	const GhAggregate *aggregates = sink->aggregates + set * sink->naggregates;
+
+	for (uint32_t a = 0; a < sink->naggregates; a++)
+		if (aggregates[a].filter == GH_AGGREGATE_NO_FILTER || !is_never(options->program, aggregates[a].filter))
+			return true;
+	return false;
 }
 
 uint32_t

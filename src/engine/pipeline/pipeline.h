@@ -603,6 +603,8 @@ extern GhStatus gh_span_check(uint32_t page_bytes, uint32_t npages, GhError *err
 extern uint64_t gh_request_pages(const GhPageRef *list, uint32_t count);
 /* The keys of groups, or the values of rows: *count of them. */
 extern const GhRecordKey *gh_pipeline_keys(const GhPipelineOptions *options, uint32_t *count);
+/* Of a set of groups: may some aggregate of it take a row?  Else rows just have their groups there. */
+extern bool gh_sink_set_adds(const GhPipelineOptions *options, uint32_t set);
 /* The first instruction of a step. */
 extern uint32_t gh_step_begin(const GhPipelineOptions *options, uint32_t step);
 /* May a row become several in this probe, of an accepted plan? */
