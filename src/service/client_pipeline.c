@@ -506,4 +506,5 @@ const GhPipelineEngine gh_service_pipelines = {
 	.marks_create = service_marks_create,
 	.marks_destroy = service_marks_destroy,
 	.shares_sinks = false,
+	.adds_sets = true,
 };

@@ -86,13 +86,17 @@ walk_sink(Walk *walk, GhSink *sink)
 	sink->table.parts = NULL;
 	sink->table.kept = NULL;
 	sink->rows.values = NULL;
-	/* a function of another process; and no engine of a worker's adds rows for several sets */
+	/* a function of another process */
 	sink->groups.order = (GhTextOrder) {NULL, NULL};
 	sink->groups.nsets = 0;
 	if (sink->kind == GH_SINK_GROUPS)
 	{
-		sink->groups.keys = walk->step(walk, had.groups.keys, sink->groups.nkeys, sizeof(GhRecordKey));
-		sink->groups.aggregates = walk->step(walk, had.groups.aggregates, sink->groups.naggregates,
+		/* how many there may be is checked when the pipeline is made, of arrays that are there */
+		uint64		nsets = gh_sink_sets(&had.groups);
+
+		sink->groups.nsets = had.groups.nsets;
+		sink->groups.keys = walk->step(walk, had.groups.keys, nsets * sink->groups.nkeys, sizeof(GhRecordKey));
+		sink->groups.aggregates = walk->step(walk, had.groups.aggregates, nsets * sink->groups.naggregates,
 											 sizeof(GhAggregate));
 	}
 	else if (sink->kind == GH_SINK_TABLE)

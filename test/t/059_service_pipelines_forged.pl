@@ -173,7 +173,7 @@ sub names
 	my ($out, $err) = $forger->do("SELECT gpuhash_forge_names($which, $source, $table, $marks)");
 	return $out . $err;
 }
-is(names($_, 0, 0, 0), 'ok: ', "a pipeline that uses what it should, $_") for 0, 1;
+is(names($_, 0, 0, 0), 'ok: ', "a pipeline that uses what it should, $_") for 0, 1, 2;
 is(names(0, 0, 0, -1), 'ok: ', 'no marks');
 my %wrong = ("another session's table" => root(\%victim, 'table'), "another session's marks" => root(\%victim, 'marks'), "another session's pipeline" => root(\%victim, 'pipeline'),
 	'none' => -1, 'an older one' => root(\%forger, 'table') + (1 << 13), 'a number that is none' => 8192, 'the largest number' => '9223372036854775807');
@@ -188,6 +188,19 @@ refuses("the table of a probe is a $_", names(0, 0, $own{$_}, 0)) for qw(marks p
 refuses("the groups are a $_", names(1, $own{$_}, 0, 0)) for qw(marks table marking);
 refuses("the marks are a $_", names(0, 0, 0, $own{$_})) for qw(table pipeline marking);
 is(($victim->do("SELECT 'alive'"))[0], 'alive', 'the other session goes on');
+
+# Groups of several sets.
+sub sets
+{
+	my ($there, $said, $changed) = @_;
+	my ($out, $err) = $forger->do("SELECT gpuhash_forge_sets($there, $said, '" . ($changed // '') . "')");
+	return $out . $err;
+}
+is(sets($_, $_), 'ok: ', "$_ sets") for 1, 2, 3, 8;
+is(sets(3, $_), 'ok: ', "$_ of 3 sets") for 0, 1, 2;
+refuses("$_ of 2 sets", sets(2, $_)) for 3, 8, 9, 2 ** 20, 2 ** 31, 4_294_967_295;
+refuses("$_ of 8 sets", sets(8, $_)) for 9, 1000, 4_294_967_295;
+refuses("another $_ in a set", sets(2, 2, $_)) for 'key class', 'key vector', 'key padded', 'kind', 'class', 'argument', 'filter', 'filter class';
 
 # Tables that this session may use, but that other threads of the worker do: threads go by the number of the entry.
 {

@@ -4,7 +4,8 @@
  *
  * gpuhash_forge_hold_pipeline makes pipelines, a table and marks of this session; gpuhash_forge_pipeline, of this or
  * another session, has a pipeline do one page, with anything changed; gpuhash_forge_names has a pipeline made that uses
- * anything; gpuhash_forge_blocks has pipelines made by damaged options.
+ * anything; gpuhash_forge_sets, one with other sets of groups than there are; gpuhash_forge_blocks has pipelines made by
+ * damaged options.
  */
 #include "postgres.h"
 
@@ -29,6 +30,7 @@ PG_FUNCTION_INFO_V1(gpuhash_forge_hold_pipeline);
 PG_FUNCTION_INFO_V1(gpuhash_forge_pipeline);
 PG_FUNCTION_INFO_V1(gpuhash_forge_span);
 PG_FUNCTION_INFO_V1(gpuhash_forge_names);
+PG_FUNCTION_INFO_V1(gpuhash_forge_sets);
 PG_FUNCTION_INFO_V1(gpuhash_forge_blocks);
 
 /* Where rows go back to in the buffer of a forged request. */
@@ -39,6 +41,7 @@ enum
 {
 	BLOCK_PROBE,				/* pages, probes with marks, groups */
 	BLOCK_GROUPS,				/* groups, into a table */
+	BLOCK_SETS,					/* pages, groups of several sets */
 	BLOCKS
 };
 
@@ -238,8 +241,32 @@ stage_block(int which, GhTrialStage *stage, GhPipelineNames *names)
 		names->marks[0] = marks_root();
 		gh_trial_stage_groups(stage);
 	}
+	else if (which == BLOCK_SETS)
+		gh_trial_stage_sets(stage, 3);
 	else
 		gh_trial_stage_table(stage);
+}
+
+/* Has a pipeline made by these options; what the worker answers.  sets: how many its groups are said to have. */
+static char *
+make_by_options(GhTrialStage *stage, const GhPipelineNames *names, uint32 sets)
+{
+	char		message[GH_MESSAGE_SIZE] = "";
+	Size		bytes = gh_pipeline_block_write(&stage->options, names, NULL);
+	void	   *buffer;
+	uint32		number;
+	GhStatus	status;
+
+	if (!gh_service_reserve(1, GH_UNIT_BYTES, &buffer) || !gh_buffer_slot(buffer, &number))
+		elog(ERROR, "no buffer is free");
+	memset(buffer, 0, bytes);
+	(void) gh_pipeline_block_write(&stage->options, names, buffer);
+	/* options are what a block begins with */
+	if (stage->options.sink.kind == GH_SINK_GROUPS)
+		((GhPipelineOptions *) buffer)->sink.groups.nsets = sets;
+	status = make_by(bytes, number, message);
+	gh_service_return(buffer);
+	return psprintf("%s: %s", gh_status_name(status), message);
 }
 
 /*
@@ -250,13 +277,8 @@ Datum
 gpuhash_forge_names(PG_FUNCTION_ARGS)
 {
 	GhTrialStage *stage = (GhTrialStage *) TYPEALIGN(64, palloc0(sizeof(GhTrialStage) + 64));
-	char		message[GH_MESSAGE_SIZE] = "";
 	GhPipelineNames names;
 	GhRef	   *forged[3] = {&names.source, &names.tables[0], &names.marks[0]};
-	void	   *buffer;
-	uint32		number;
-	Size		bytes;
-	GhStatus	status;
 
 	if (held_buffer == NULL)
 		elog(ERROR, "this session holds no pipelines");
@@ -264,13 +286,52 @@ gpuhash_forge_names(PG_FUNCTION_ARGS)
 	for (int i = 0; i < 3; i++)
 		if (PG_GETARG_INT64(i + 1) != 0)
 			*forged[i] = PG_GETARG_INT64(i + 1) < 0 ? 0 : (GhRef) PG_GETARG_INT64(i + 1);
-	bytes = gh_pipeline_block_write(&stage->options, &names, NULL);
-	if (!gh_service_reserve(1, GH_UNIT_BYTES, &buffer) || !gh_buffer_slot(buffer, &number))
-		elog(ERROR, "no buffer is free");
-	(void) gh_pipeline_block_write(&stage->options, &names, buffer);
-	status = make_by(bytes, number, message);
-	gh_service_return(buffer);
-	PG_RETURN_TEXT_P(cstring_to_text(psprintf("%s: %s", gh_status_name(status), message)));
+	PG_RETURN_TEXT_P(cstring_to_text(make_by_options(stage, &names, stage->options.sink.groups.nsets)));
+}
+
+/* Changes something of the second set. */
+static void
+change_set(GhTrialStage *stage, const char *what)
+{
+	GhRecordKey *key = &stage->set_keys[1];
+	GhAggregate *aggregate = &stage->set_aggregates[stage->options.sink.groups.naggregates + 1];
+
+	if (strcmp(what, "key class") == 0)
+		key->value_class = GH_CLASS_TEXT;
+	else if (strcmp(what, "key vector") == 0)
+		key->vector = 4000;
+	else if (strcmp(what, "key padded") == 0)
+		key->padded = 1;
+	else if (strcmp(what, "kind") == 0)
+		aggregate->kind = GH_AGGREGATE_MAX;
+	else if (strcmp(what, "class") == 0)
+		aggregate->value_class = GH_CLASS_FLOAT8;
+	else if (strcmp(what, "argument") == 0)
+		aggregate->argument = 0;
+	else if (strcmp(what, "filter") == 0)
+		aggregate->filter = 4000;
+	else if (strcmp(what, "filter class") == 0)
+		aggregate->filter = 0;
+	else if (what[0] != '\0')
+		elog(ERROR, "a set has no \"%s\"", what);
+}
+
+/*
+ * gpuhash_forge_sets(there int, said bigint, changed text): has a pipeline made of so many sets of groups, which is said to
+ * have others, and of whose second set something is changed.
+ */
+Datum
+gpuhash_forge_sets(PG_FUNCTION_ARGS)
+{
+	GhTrialStage *stage = (GhTrialStage *) TYPEALIGN(64, palloc0(sizeof(GhTrialStage) + 64));
+	GhPipelineNames names;
+
+	if (held_buffer == NULL)
+		elog(ERROR, "this session holds no pipelines");
+	stage_block(BLOCK_SETS, stage, &names);
+	gh_trial_stage_sets(stage, (uint32) Min(PG_GETARG_INT32(0), GH_SINK_SETS_MAX));
+	change_set(stage, text_to_cstring(PG_GETARG_TEXT_PP(2)));
+	PG_RETURN_TEXT_P(cstring_to_text(make_by_options(stage, &names, (uint32) PG_GETARG_INT64(1))));
 }
 
 /*

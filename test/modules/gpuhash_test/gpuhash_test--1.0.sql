@@ -148,6 +148,16 @@ COMMENT ON FUNCTION gpuhash_forge_names(int, bigint, bigint, bigint)
 
 REVOKE ALL ON FUNCTION gpuhash_forge_names(int, bigint, bigint, bigint) FROM PUBLIC;
 
+CREATE FUNCTION gpuhash_forge_sets(there int, said bigint, changed text)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_forge_sets'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_forge_sets(int, bigint, text)
+	IS 'have a pipeline made with other sets of groups than there are';
+
+REVOKE ALL ON FUNCTION gpuhash_forge_sets(int, bigint, text) FROM PUBLIC;
+
 CREATE FUNCTION gpuhash_forge_blocks(times int, seed bigint)
 RETURNS text
 AS 'MODULE_PATHNAME', 'gpuhash_forge_blocks'

@@ -106,6 +106,22 @@ gh_trial_stage_groups(GhTrialStage *stage)
 }
 
 void
+gh_trial_stage_sets(GhTrialStage *stage, uint32 nsets)
+{
+	GhGroupsSink *sink = &stage->options.sink.groups;
+
+	gh_trial_stage_groups(stage);
+	sink->nsets = nsets;
+	sink->keys = stage->set_keys;
+	sink->aggregates = stage->set_aggregates;
+	for (uint32 s = 0; s < nsets; s++)
+	{
+		stage->set_keys[s] = stage->values[s % 2];
+		memcpy(stage->set_aggregates + s * sink->naggregates, stage->aggregates, sink->naggregates * sizeof(GhAggregate));
+	}
+}
+
+void
 gh_trial_stage_rows(GhTrialStage *stage)
 {
 	stage->options.sink.kind = GH_SINK_ROWS;

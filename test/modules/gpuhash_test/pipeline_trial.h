@@ -30,6 +30,8 @@ typedef struct GhTrialStage
 	GhKeyPart	part;
 	GhRecordKey	values[GH_TRIAL_COLUMNS_MAX];
 	GhAggregate aggregates[GH_TRIAL_COLUMNS_MAX];
+	GhRecordKey set_keys[GH_SINK_SETS_MAX];
+	GhAggregate set_aggregates[GH_SINK_SETS_MAX * GH_TRIAL_COLUMNS_MAX];
 	GhKept		kept[2];
 	GhPipeline *pipeline;
 } GhTrialStage;
@@ -77,6 +79,8 @@ extern void gh_trial_stage_begin(GhTrialStage *stage, GhPipeline *groups);
 extern void gh_trial_stage_probe(GhTrialStage *stage, GhProbeKind kind, uint16 nfills, GhTable *table, GhMarks *marks);
 /* Groups by the first column, with their count and the sums of all other ones. */
 extern void gh_trial_stage_groups(GhTrialStage *stage);
+/* The same of several sets: groups by the first column and by the second one in turns. */
+extern void gh_trial_stage_sets(GhTrialStage *stage, uint32 nsets);
 /* Rows of all columns. */
 extern void gh_trial_stage_rows(GhTrialStage *stage);
 extern void gh_trial_stage_places(GhTrialStage *stage);
