@@ -8,7 +8,7 @@
  *	   files, as any groups: so each value of x is there once for each group of the keys.  These groups have the
  *	   states of all aggregates but those with DISTINCT.  Where there are several x, each row is in groups by each of
  *	   them, the others being NULL; those by the first one have the states, and all have counts for their own FILTERs.
- *	   The CPU engine's sink adds a row to all of them at once (GhGroupsSink.nsets).
+ *	   An engine's sink adds a row to all of them at once (GhGroupsSink.nsets).
  *	2. When all are final they are merged, some hundred at a time, into groups by the keys alone: the states of the
  *	   other aggregates as those of participants are, and to those with DISTINCT x is added.  Where an aggregate has
  *	   a FILTER, x is added if a row of the group passed it, which one of the other aggregates has counted.

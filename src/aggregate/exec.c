@@ -152,8 +152,6 @@ why_not_on_device(const GhFragment *fragment)
 	for (int a = 0; a < node->nresults; a++)
 		if (node->specs[a].final == GH_FINAL_TEXT)
 			return "texts are compared";
-	if (gh_aggregate_nsets(node) > 1)
-		return "aggregates have DISTINCT and different arguments";
 	return node->nkeys > GH_RECORD_KEYS_MAX ? "there are too many keys" : NULL;
 }
 

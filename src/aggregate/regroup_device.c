@@ -5,7 +5,7 @@
  *		set (sets.c).
  *
  * Of an aggregate of the first level that pipeline adds up how many values there are, and, as a second
- * aggregate, what they come to.  To one with DISTINCT it adds the last key.
+ * aggregate, what they come to.  To one with DISTINCT it adds the key that is its argument, where that is not NULL.
  */
 #include "postgres.h"
 
@@ -83,13 +83,17 @@ add_up(SecondLevel *second, int a)
 		 add_aggregate(second, aggregate->kind, value_class, &value, NULL, &second->groups->values[to]));
 }
 
-/* Aggregate d of those with DISTINCT: of the last key, where a row with it passed the filter. */
+/*
+ * Aggregate d of those with DISTINCT: of the key that is its argument, where that is not NULL, and a row with it passed the
+ * filter.  Groups by other arguments have NULL there.
+ */
 static bool
 add_distinct(SecondLevel *second, int d)
 {
 	const GhAggregateNode *node = second->node;
 	int			to = node->nresults + d;
 	const GhAggregate *aggregate = &node->shown.specs[to].aggregate;
+	int			key = node->nkeys - node->distinct->nkeys + node->distinct->keys[d];
 	int			counted = node->distinct->filters[d];
 	GhGroupColumn *value = &second->groups->values[to];
 	GhOperand	passed[2];
@@ -103,7 +107,7 @@ add_distinct(SecondLevel *second, int d)
 			return false;
 	}
 	if (!add_aggregate(second, aggregate->kind, gh_vector_class(aggregate->value_class),
-					   &second->keys[node->nkeys - 1], counted >= 0 ? &filter : NULL, value))
+					   &second->keys[key], counted >= 0 ? &filter : NULL, value))
 		return false;
 	second->groups->counts[to] = (GhGroupColumn) {GH_GROUP_COUNT, value->number};
 	if (aggregate->kind <= GH_AGGREGATE_COUNT)

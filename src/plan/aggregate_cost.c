@@ -17,6 +17,7 @@
 #include "expr/aggregates.h"
 #include "expr/translate.h"
 #include "compat.h"
+#include "fragment/costs.h"
 #include "gpuhash.h"
 #include "plan/aggregate_path.h"
 #include "plan/chain.h"
@@ -101,6 +102,13 @@ rows_added(const GhAggregateInputs *inputs, double rows)
 	return rows * Max(list_length(inputs->grouping.distinct_arguments), 1);
 }
 
+/* A device adds a row to its group while it reads others; to groups of further arguments it adds it as one that a join makes. */
+static Cost
+device_rows_cost(const GhAggregateInputs *inputs, double rows)
+{
+	return GH_DEVICE_LINE_COST * cpu_tuple_cost * (rows_added(inputs, rows) - rows);
+}
+
 /* What one process does until its rows are in groups, spilling aside. */
 static Cost
 rows_cost(const GhAggregateInputs *inputs, Path *child, double divisor)
@@ -110,9 +118,10 @@ rows_cost(const GhAggregateInputs *inputs, Path *child, double divisor)
 
 	/* they do not leave it */
 	if (inputs->below != NULL && child->parallel_workers == 0)
-		return inputs->below->path.startup_cost + group_cost(&inputs->grouping) * inputs->groups;
+		return inputs->below->path.startup_cost + device_rows_cost(inputs, rows) + group_cost(&inputs->grouping) * inputs->groups;
 	if (gh_aggregate_is_for_device(inputs, child))
-		return gh_device_reading_cost(inputs->root, child) + group_cost(&inputs->grouping) * inputs->groups;
+		return gh_device_reading_cost(inputs->root, child) + device_rows_cost(inputs, inputs->rows) +
+			group_cost(&inputs->grouping) * inputs->groups;
 	if (inputs->wide && (inputs->pages || inputs->join != NULL || inputs->partial_join != NULL))
 		cost += GH_WIDE_ROW_COST * cpu_tuple_cost * rows;
 	if (inputs->pages)

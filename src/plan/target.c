@@ -96,14 +96,12 @@ gh_compares_texts(const Aggref *aggref)
 	return gh_find_aggregate(aggref->aggfnoid)->final == GH_FINAL_TEXT;
 }
 
-/* Whether there is something in it that no device does: texts are compared, or rows are in several groups. */
+/* Whether there is something in it that no device does: texts are compared. */
 bool
 gh_grouping_is_for_host(const GhGrouping *grouping)
 {
 	ListCell   *lc;
 
-	if (list_length(grouping->distinct_arguments) > 1)
-		return true;
 	foreach(lc, grouping->aggregates)
 	{
 		if (gh_compares_texts(lfirst_node(Aggref, lc)))

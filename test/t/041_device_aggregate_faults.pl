@@ -19,6 +19,8 @@ my %QUERY = (
 	files => ['SELECT id, x, count(*), sum(i8) FROM t GROUP BY id, x', "SET work_mem = '64kB'; SET hash_mem_multiplier = 1"],
 	having => ['SELECT id, k, count(*), sum(i8), max(k) FROM t WHERE k IS NOT NULL GROUP BY id, k HAVING sum(i8) > 100 AND max(k) % 3 = 0', 'SET gpuhash.batch_rows = 256'],
 	distinct_there => ['SELECT g, count(DISTINCT id), sum(i8), count(*) FROM t GROUP BY g HAVING count(DISTINCT id) > 700', 'SET gpuhash.batch_rows = 256'],
+	several_there => ['SELECT g, count(DISTINCT id), count(DISTINCT i8) FILTER (WHERE k > 0), sum(DISTINCT k), sum(i8), count(*) FROM t GROUP BY g', 'SET gpuhash.batch_rows = 256'],
+	several_files => ['SELECT k, count(DISTINCT id), count(DISTINCT x), sum(n) FROM t GROUP BY k', "SET work_mem = '64kB'; SET hash_mem_multiplier = 1"],
 	sets_there => ['SELECT k, g, count(*), sum(i8) FROM t GROUP BY GROUPING SETS ((k), (g, k), (g), ())', 'SET gpuhash.batch_rows = 256'],
 	limit => ['SELECT id, k, sum(i8) FROM t GROUP BY id, k ORDER BY sum(i8) DESC, id LIMIT 10', 'SET gpuhash.batch_rows = 256'],
 	nested => ['SELECT c, count(*), max(m) FROM (SELECT id, k, max(i8) % 7 + count(*) AS c, min(k) AS m FROM t GROUP BY id, k) q GROUP BY c', 'SET gpuhash.batch_rows = 256'],
@@ -132,7 +134,7 @@ sub with_service
 	ok($service->wait_ready, 'the service is ready');
 	$run->begin($service->server, service => $service);
 	my $tried = 0;
-	for my $name (qw(having distinct_there sets_there limit nested nested_all))
+	for my $name (qw(having distinct_there several_there sets_there limit nested nested_all))
 	{
 		$run->set($name);
 		like($run->plan_of($name), qr/Groups Left on Device: [1-9]/, "groups of $name stay on the device");

@@ -61,6 +61,7 @@ shares('written twice, with other conditions on the groups', 'SELECT a.k, b.s FR
 shares('two by two', 'WITH w AS (SELECT k, sum(n) AS s FROM f GROUP BY k), u AS (SELECT j, max(v) AS m FROM f GROUP BY j) SELECT (SELECT count(*) FROM w WHERE s = (SELECT max(s) FROM w)), (SELECT count(*) FROM u WHERE m = (SELECT max(m) FROM u))', 2);
 shares('conditions on rows', 'WITH w AS (SELECT k, t, sum(v) AS s FROM f WHERE z > 0 AND t LIKE \'name 1%\' GROUP BY k, t) SELECT * FROM w WHERE s = (SELECT max(s) FROM w)', 1);
 shares('DISTINCT in an aggregate', 'WITH w AS (SELECT j, count(DISTINCT k) AS c FROM f GROUP BY j) SELECT * FROM w WHERE c = (SELECT max(c) FROM w)', 1);
+shares('DISTINCT of several arguments', 'WITH w AS (SELECT j, count(DISTINCT k) AS c, count(DISTINCT t) FILTER (WHERE z > 0) AS d FROM f GROUP BY j) SELECT a.j, a.c, b.c, a.d + b.d FROM w a JOIN w b USING (j)', 1);
 shares('grouping sets', 'WITH w AS (SELECT k, j, sum(v) AS s FROM f GROUP BY GROUPING SETS ((k, j), (k))) SELECT a.k, a.s FROM w a JOIN w b ON a.k = b.k AND a.s > b.s', 1);
 shares('a join', 'WITH w AS (SELECT f.k, p, sum(n) AS s FROM f JOIN d ON d.k = f.k WHERE e > 3 GROUP BY f.k, p) SELECT * FROM w WHERE s = (SELECT max(s) FROM w)', 1);
 shares('a star, and a left join', 'WITH w AS (SELECT f.k, p, q, sum(n) AS s FROM f JOIN d ON d.k = f.k LEFT JOIN e ON e.e = f.j GROUP BY f.k, p, q) SELECT * FROM w WHERE s = (SELECT max(s) FROM w)', 1);

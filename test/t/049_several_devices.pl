@@ -24,6 +24,7 @@ my %DIVIDED = (
 	files => ['SELECT id, x, count(*), sum(i8) FROM t GROUP BY id, x', "SET work_mem = '64kB'; SET hash_mem_multiplier = 1"],
 	having => ['SELECT k, g, count(*), sum(i8), max(id) FROM t WHERE k IS NOT NULL GROUP BY k, g HAVING sum(i8) > 100 AND max(id) % 3 = 0', 'SET gpuhash.batch_rows = 256'],
 	count_distinct => ['SELECT g, count(DISTINCT k), sum(i8), count(*) FROM t GROUP BY g HAVING count(DISTINCT k) > 70', 'SET gpuhash.batch_rows = 256'],
+	count_several => ['SELECT g, count(DISTINCT k), count(DISTINCT x), count(DISTINCT id) FILTER (WHERE k > 0), sum(i8), count(*) FROM t GROUP BY g', 'SET gpuhash.batch_rows = 256'],
 	count_distinct_files => ['SELECT g, count(DISTINCT id), sum(i8) FROM t GROUP BY g', "SET work_mem = '64kB'; SET hash_mem_multiplier = 1"],
 	sets => ['SELECT g, x, count(*), sum(n), max(n), GROUPING(x) FROM t GROUP BY CUBE (g, x)'],
 	limit => ['SELECT id, k, sum(i8) FROM t GROUP BY id, k ORDER BY sum(i8) DESC, id LIMIT 10', 'SET gpuhash.batch_rows = 256'],
@@ -226,7 +227,7 @@ sub faults
 	my ($service, $tried) = ($run->{service}, 0);
 	# all that is lost is one device's part of the outer pages
 	lose_one($_) for qw(plain back no_keys many distinct parts);
-	for my $name (qw(plain back files count_distinct awaited join left star inner_joins inner_rows rows_back first parts parts_join rescan_join parallel parallel_files parallel_distinct parallel_parts parallel_join
+	for my $name (qw(plain back files count_distinct count_several awaited join left star inner_joins inner_rows rows_back first parts parts_join rescan_join parallel parallel_files parallel_distinct parallel_parts parallel_join
 		parallel_join_back parallel_star parallel_inner_joins parallel_rows parallel_parts_join))
 	{
 		$tried += $run->fail_all_points($name);

@@ -201,7 +201,7 @@ sub aggregate
 	my $function = one_of(@functions);
 	$argument = "($argument) COLLATE \"C\"" if $kind eq 'text' && $function ne 'count' && rand() < 0.2;
 	my $filter = rand() < 0.25 ? ' FILTER (WHERE ' . any_condition() . ')' : '';
-	return distinct_aggregate($filter) if defined $distinct && rand() < (@others ? 0.8 : 0.5);
+	return distinct_aggregate($filter) if defined $distinct && rand() < (@others ? 0.9 : 0.5);
 	return ("count(DISTINCT $argument)", 0) if rand() < 0.005 && !$in_order;
 	return ("array_agg($argument ORDER BY $argument)", 0) if rand() < 0.01 && $kind eq 'int';
 	return ("$function($argument)$filter", $kind eq 'float' && $function ne 'count');
@@ -363,7 +363,7 @@ sub query
 	my $correlated = (!@dimensions || $outer) && rand() < 0.08;
 	$parameter = !$correlated && rand() < ($outer ? 0.04 : 0.08);
 	undef $distinct;
-	if (rand() < 0.15)
+	if (rand() < 0.18)
 	{
 		$in_order = 0;
 		choose_distinct();

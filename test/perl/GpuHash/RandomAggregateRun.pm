@@ -70,6 +70,13 @@ sub done_by_device
 	return @engines && $plan !~ /Fallback Reason/ && !grep { $_ ne 'cuda' } @engines;
 }
 
+# Whether a device grouped rows by several arguments with DISTINCT.
+sub has_several_by_device
+{
+	my ($plan) = @_;
+	return scalar grep { /Distinct Key: .*, / && /\bEngine: cuda/ } split /^ *-> +/m, $plan;
+}
+
 # One query both ways; adds to the job's counts.
 sub compare
 {
@@ -105,6 +112,7 @@ sub compare
 	$count->{bushy_by_device}++ if GpuHash::RandomPairs::is_bushy($answer->{shown}) && done_by_device($answer->{shown});
 	$count->{distinct}++ if $answer->{plan} =~ /Distinct Key/;
 	$count->{several_distinct}++ if $query->{several} && $answer->{plan} =~ /Distinct Key: .*, /;
+	$count->{several_by_device}++ if $query->{several} && has_several_by_device($answer->{shown});
 	$count->{select_distinct}++ if $query->{distinct} && $answer->{plan} =~ /GpuHashAggregate/;
 	$count->{sets}++ if $answer->{plan} =~ /Grouping Sets: /;
 	$count->{sets_by_device}++ if $answer->{shown} =~ /Grouping Sets: / && done_by_device($answer->{shown});
@@ -130,11 +138,11 @@ sub test
 	$run = GpuHash::RandomRun->new(queries => $options{queries});
 	$run->start(device => $device, devices => $options{devices});
 	my $sum = $run->all(\&compare);
-	$sum->{$_} //= 0 for qw(compared errors other_errors fewer_errors offloaded parallel joins outer_joins pairs coded bushy distinct several_distinct select_distinct sets sets_by_device unnested small in_order rows shown by_device outer_by_device pairs_by_device coded_by_device bushy_by_device divided limited first);
+	$sum->{$_} //= 0 for qw(compared errors other_errors fewer_errors offloaded parallel joins outer_joins pairs coded bushy distinct several_distinct select_distinct sets sets_by_device several_by_device unnested small in_order rows shown by_device outer_by_device pairs_by_device coded_by_device bushy_by_device divided limited first);
 	my $wrong = @{ $sum->{wrong} };
 	note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; %d offloaded, %d of them in parallel, %d of joins, %d whose last is a right or full one, %d with further conditions, %d with joins inside, %d with DISTINCT in aggregates, %d of these with several arguments, %d with SELECT DISTINCT, %d with grouping sets, %d with groups in place of subqueries, %d of which the first were wanted, and of %d others left out; %d with little memory, %d with floats in order; %d errors, %d of them others, %d of them none; %d rows in all, %d changes of another session, %.0f s',
 		$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(offloaded parallel joins outer_joins pairs bushy distinct several_distinct select_distinct sets unnested limited first small in_order errors other_errors fewer_errors rows changes seconds)});
-	note("$sum->{by_device} of $sum->{shown} were done by the device to their end, $sum->{outer_by_device} of right and full joins, $sum->{pairs_by_device} of joins with further conditions, $sum->{sets_by_device} with grouping sets, and $sum->{bushy_by_device} with joins inside") if $device;
+	note("$sum->{by_device} of $sum->{shown} were done by the device to their end, $sum->{outer_by_device} of right and full joins, $sum->{pairs_by_device} of joins with further conditions, $sum->{sets_by_device} with grouping sets, and $sum->{bushy_by_device} with joins inside; $sum->{several_by_device} have several arguments with DISTINCT there") if $device;
 	$run->check($sum);
 	note("$sum->{divided} by several devices") if $options{devices};
 	cmp_ok($sum->{divided}, '>', 0.1 * $sum->{shown}, 'some were done by several devices') if $options{devices};
@@ -150,6 +158,7 @@ sub test
 	cmp_ok($sum->{select_distinct}, '>', 0.03 * $sum->{compared}, 'some with SELECT DISTINCT');
 	cmp_ok($sum->{sets}, '>', 0.02 * $sum->{compared}, 'some with grouping sets');
 	cmp_ok($sum->{sets_by_device}, '>', 0, 'some of these by the device') if $device && $sum->{compared} >= 500;
+	cmp_ok($sum->{several_by_device}, '>', 0, 'and of those of several arguments with DISTINCT') if $device && $sum->{compared} >= 500;
 	cmp_ok($sum->{unnested}, '>', 0, 'and some had groups in place of subqueries') if $sum->{compared} >= 300;
 	cmp_ok($sum->{first}, '>', 0, 'of some the groups that were not among the first were left out') if $sum->{limited} >= 60;
 	cmp_ok($sum->{errors}, '<', 0.4 * $sum->{compared}, 'most had no error');

@@ -36,12 +36,19 @@ sub some
 	return grep { !$seen{$_}++ } map { one_of(@all) } 1 .. $most;
 }
 
-# Aggregates of one argument with DISTINCT.
+# An aggregate of this argument with DISTINCT.
+sub distinct_of
+{
+	my ($x) = @_;
+	my @functions = $x =~ /^(?:d|t|u|nm)$/ ? ('count') : qw(count sum avg);
+	return one_of(@functions) . "(DISTINCT $x)" . one_of('', '', ' FILTER (WHERE b)', ' FILTER (WHERE z > 5)');
+}
+
+# Such aggregates, of one argument or of several.
 sub distinct
 {
-	my $x = one_of(qw(x z n k id s d t u nm));
-	my @functions = $x =~ /^(?:d|t|u|nm)$/ ? ('count') : qw(count sum avg);
-	return map { one_of(@functions) . "(DISTINCT $x)" . one_of('', '', ' FILTER (WHERE b)', ' FILTER (WHERE z > 5)') } 1 .. one_of(1, 1, 2);
+	my @arguments = some(one_of(1, 1, 2, 3), qw(x z n k id s d t u nm));
+	return map { distinct_of($_) } @arguments, map { one_of(@arguments) } 1 .. one_of(0, 0, 1);
 }
 
 # A grouping of the table: its SELECT, its columns' kinds, and how many of them are keys.
@@ -83,8 +90,6 @@ sub nested
 	my @may = grep { $kinds->[$_] !~ /mixed|mean|sum|float/ } 0 .. $#$kinds;
 	my @keys = map { $kinds->[$_] eq 'int' && rand() < 0.3 ? "c$_ % 5" : "c$_" } some(one_of(0, 1, 1, 2), @may);
 	my @output = (@keys, map { my $c = int(rand(@$kinds)); above("c$c", $kinds->[$c]) } 1 .. one_of(1, 1, 2, 3));
-	my ($first) = map { /DISTINCT (\w+)/ ? $1 : () } @output;
-	@output = grep { !/DISTINCT (\w+)/ || $1 eq $first } @output;
 	my $sql = 'SELECT ' . join(', ', map { "$output[$_] AS e$_" } 0 .. $#output) . " FROM ($below) q" . (@keys ? ' GROUP BY ' . join(', ', 1 .. @keys) : '');
 	$sql .= ' HAVING count(*) > 2' if rand() < 0.3;
 	return ($sql, [@output], scalar @keys);
@@ -150,6 +155,7 @@ sub compare
 	return if $on_host;
 	$count->{left} += $answer->{shown} =~ /Groups Left on Device: [1-9]/ ? 1 : 0;
 	$count->{distinct} += $answer->{shown} =~ /Distinct Key.*Distinct \(rows=(\d+)\).*Groups Left on Device: [1-9]/s ? 1 : 0;
+	$count->{several} += $answer->{shown} =~ /Distinct Key: [^\n]*, .*Distinct \(rows=(\d+)\).*Groups Left on Device: [1-9]/s ? 1 : 0;
 	$count->{sets} += $answer->{shown} =~ /Grouping Sets.*Engine: cuda.*Groups Left on Device: [1-9]/s ? 1 : 0;
 	$count->{shared} += $answer->{shown} =~ /Groups Shared: [1-9]/ ? 1 : 0;
 	$count->{first} += $answer->{shown} =~ /, First \(rows=/ ? 1 : 0;
@@ -164,15 +170,16 @@ sub test
 	$run->start(device => 1);
 	$run->{server}->query($TABLE);
 	my $sum = $run->all(\&compare);
-	$sum->{$_} //= 0 for qw(compared left distinct sets first nested shared on_host first_on_host);
+	$sum->{$_} //= 0 for qw(compared left distinct several sets first nested shared on_host first_on_host);
 	my $device = $sum->{compared} - $sum->{on_host};
 	my $wrong = @{ $sum->{wrong} };
-	note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; of %d groups stayed on the device; %d with DISTINCT, %d with grouping sets, %d of which the first were wanted, %d groupings over groupings; of %d groups were shared; %d by the CPU engine, of %d of which the first were wanted; %.0f s',
-		$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(left distinct sets first nested shared on_host first_on_host seconds)});
+	note(sprintf '%d right, %d wrong: queries compared, seed %d, %d jobs; of %d groups stayed on the device; %d with DISTINCT, %d of several arguments, %d with grouping sets, %d of which the first were wanted, %d groupings over groupings; of %d groups were shared; %d by the CPU engine, of %d of which the first were wanted; %.0f s',
+		$sum->{compared} - $wrong, $wrong, $run->{seed}, $run->{jobs}, @$sum{qw(left distinct several sets first nested shared on_host first_on_host seconds)});
 	$run->check($sum);
 	cmp_ok($sum->{shared}, '>', 0.02 * $device, 'of some two nodes had the same groups');
 	cmp_ok($sum->{left}, '>', 0.25 * $device, 'of many queries groups stayed on the device');
 	cmp_ok($sum->{distinct}, '>', 0.04 * $device, 'of some with DISTINCT');
+	cmp_ok($sum->{several}, '>', 0, 'also of several arguments');
 	cmp_ok($sum->{sets}, '>', 0, 'of some with grouping sets');
 	cmp_ok($sum->{first}, '>', 0, 'of some as they were not among the first');
 	cmp_ok($sum->{first_on_host}, '>', 0.02 * $sum->{on_host}, 'and of some of the CPU engine');
