@@ -84,6 +84,13 @@ FETCH LAST FROM c;
 COMMIT;
 RESET gpuhash.force_offload;
 
+-- the first ones of an order: a sample of the groups by all keys, which come out as they are, or of those of other sets
+SET gpuhash.batch_rows = 256;
+SELECT q.query, c.result, c.same FROM unnest(ARRAY['SELECT k, x, count(*) FROM gs GROUP BY CUBE (k, x) ORDER BY 3 DESC, 1, 2 LIMIT 5', 'SELECT id / 16, max(x) FROM gs GROUP BY GROUPING SETS ((id / 16), (id / 16), (id / 16), ()) ORDER BY 2 NULLS FIRST, 1 LIMIT 3', 'SELECT id / 30, k, count(*) FROM gs GROUP BY CUBE (id / 30, k) HAVING sum(id) > 5 ORDER BY 3 DESC, 1, 2 LIMIT 5', 'SELECT id / 30, k, sum(x) FROM gs GROUP BY GROUPING SETS ((id / 30), (id / 30, k), (id / 30), (id / 30)) ORDER BY 3, 1, 2 LIMIT 5',
+    'SELECT k, b, min(x) + 1 FROM gs GROUP BY CUBE (k, b) ORDER BY 3 NULLS FIRST, 1, 2 LIMIT 4', 'SELECT k, i2, sum(x) FROM gs GROUP BY GROUPING SETS ((k, i2), (i2)) ORDER BY 3, 1, 2 LIMIT 7', 'SELECT id, i2, count(*) FROM gs GROUP BY CUBE (id, i2) ORDER BY 2 DESC, 1, 3 LIMIT 9', 'SELECT id, k, sum(x) FROM gs GROUP BY GROUPING SETS ((id, k), (id)) ORDER BY 3 DESC NULLS LAST, 1, 2 LIMIT 9',
+    'SELECT k, i2, sum(x) FROM gs GROUP BY CUBE (k, i2) ORDER BY abs(sum(x) - (SELECT avg(x) FROM gs)), 1, 2 LIMIT 7', 'SELECT id, i2, sum(x) FROM gs GROUP BY ROLLUP (id, i2) ORDER BY abs(sum(x) - (SELECT avg(x) FROM gs)), 1, 2 LIMIT 7']) q (query), LATERAL compare_aggregate(q.query, engine => 'cpu') c;
+RESET gpuhash.batch_rows;
+
 -- groups that memory does not hold, of either level
 SET work_mem = '64kB';
 SET hash_mem_multiplier = 1;
@@ -93,17 +100,17 @@ SET gpuhash.force_offload = on;
 SELECT regexp_replace(lines_of_plan('SELECT id, t, sum(w) FROM gs GROUP BY ROLLUP (id, t)', 'Disk', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF'), '\d+', 'N');
 RESET gpuhash.force_offload;
 -- parts of files: sets whose groups are of one part each, others, and keys of so many rows that their part is parted by all keys
-CREATE TABLE gs_many AS SELECT CASE WHEN i % 3 = 0 THEN 0 WHEN i % 1000 = 1 THEN NULL ELSE i * 7919::int8 % 40000 END AS k, i % 701 AS g, i % 3 AS f, 't' || i % 5003 AS t, i AS id,
-    CASE WHEN i % 83 = 0 THEN -12345678901234567890123456789012345.67 ELSE i % 4 END::numeric(40, 2) AS w FROM generate_series(1, 120000) i;
+CREATE TABLE gs_many AS SELECT CASE WHEN i % 3 = 0 THEN 0 WHEN i % 1000 = 1 THEN NULL ELSE i * 7919::int8 % 20000 END AS k, i % 701 AS g, i % 3 AS f, 't' || i % 5003 AS t, i AS id,
+    CASE WHEN i % 83 = 0 THEN -12345678901234567890123456789012345.67 ELSE i % 4 END::numeric(40, 2) AS w FROM generate_series(1, 60000) i;
 ANALYZE gs_many;
 CREATE TEMP TABLE gs_parted (position serial, query text);
 INSERT INTO gs_parted (query) VALUES ('SELECT k, g, count(*), sum(id) FROM gs_many GROUP BY ROLLUP (k, g)'), ('SELECT f, k, g, count(*), sum(w) FROM gs_many GROUP BY ROLLUP (f, k, g)'), ('SELECT k, t, GROUPING(k, t), count(*), avg(id) FROM gs_many GROUP BY CUBE (k, t)'),
     ('SELECT k, t, count(*) FROM gs_many GROUP BY GROUPING SETS ((k), (t))'), ('SELECT k, g, min(t), max(t) FROM gs_many GROUP BY GROUPING SETS ((k, g), (k), (k, g), (g))'), ('SELECT id, count(*), sum(w) FROM gs_many GROUP BY ROLLUP (id)'), ('SELECT k, id, f, sum(w) FROM gs_many GROUP BY CUBE (k, id, f)'),
     ('SELECT k, g, count(*) FROM gs_many GROUP BY ROLLUP (k, g) HAVING count(*) > 20 OR GROUPING(k) = 1'), ('SELECT k, id, sum(id) FROM gs_many GROUP BY ROLLUP (k, id) HAVING GROUPING(id) = 1'), ('SELECT k, t, sum(id) FROM gs_many GROUP BY ROLLUP (k, t) ORDER BY 3 DESC, 1, 2 LIMIT 12'),
     ('SELECT count(*), sum(c), count(k), count(t) FROM (SELECT k, t, count(*) AS c FROM gs_many GROUP BY CUBE (k, t)) s'), ('SELECT k, count(DISTINCT id), count(DISTINCT t) FROM gs_many GROUP BY k'), ('SELECT t, count(DISTINCT id), sum(DISTINCT k) FROM gs_many GROUP BY t HAVING count(DISTINCT id) > 23'),
-    ('SELECT x, s.* FROM generate_series(1, 2) x, LATERAL (SELECT k, g, count(*) AS c FROM gs_many WHERE f <> x GROUP BY ROLLUP (k, g) LIMIT 40000) s');
-SELECT q.query, c.offloaded, c.result, c.same FROM gs_parted q, LATERAL compare_aggregate(q.query, engine => 'cpu') c WHERE query !~ 'LIMIT 40000' ORDER BY q.position;
-SELECT c.result, c.same FROM gs_parted q, LATERAL compare_aggregate('SELECT x, count(*) FROM (' || q.query || ') r GROUP BY x', engine => 'cpu') c WHERE query ~ 'LIMIT 40000';
+    ('SELECT x, s.* FROM generate_series(1, 2) x, LATERAL (SELECT k, g, count(*) AS c FROM gs_many WHERE f <> x GROUP BY ROLLUP (k, g) LIMIT 30000) s');
+SELECT q.query, c.offloaded, c.result, c.same FROM gs_parted q, LATERAL compare_aggregate(q.query, engine => 'cpu') c WHERE query !~ 'LIMIT 30000' ORDER BY q.position;
+SELECT c.result, c.same FROM gs_parted q, LATERAL compare_aggregate('SELECT x, count(*) FROM (' || q.query || ') r GROUP BY x', engine => 'cpu') c WHERE query ~ 'LIMIT 30000';
 RESET work_mem;
 RESET hash_mem_multiplier;
 -- read once, come out several times
@@ -130,7 +137,7 @@ SET work_mem = '64kB';
 SET hash_mem_multiplier = 1;
 SELECT q.query, c.same FROM gs_queries q, LATERAL compare_aggregate(q.query, workers => 2, engine => 'cpu') c WHERE c.same <> 'same' ORDER BY q.position;
 SELECT * FROM compare_aggregate('SELECT id / 2, t, w, count(*), sum(n), GROUPING(t) FROM gs GROUP BY CUBE (id / 2, t, w)', workers => 2);
-SELECT q.query, c.same FROM gs_parted q, LATERAL compare_aggregate(q.query, workers => 2, engine => 'cpu') c WHERE query !~ 'LIMIT 40000' AND c.same <> 'same' ORDER BY q.position;
+SELECT q.query, c.same FROM gs_parted q, LATERAL compare_aggregate(q.query, workers => 2, engine => 'cpu') c WHERE query !~ 'LIMIT 30000' AND c.same <> 'same' ORDER BY q.position;
 RESET work_mem;
 RESET hash_mem_multiplier;
 RESET parallel_leader_participation;

@@ -226,7 +226,8 @@ extern void gh_aggregate_part_files(GhAggregateNode *node);
 extern bool gh_regroup_next(GhAggregateNode *node);
 extern bool gh_regroup_may_rewind(const GhAggregateNode *node);
 extern void gh_regroup_rewind(GhAggregateNode *node);
-extern int	gh_regroup_set(const GhAggregateNode *node, bool made_by_engines);
+extern bool gh_regroup_is_first(const GhAggregateNode *node);
+extern int	gh_regroup_set(const GhAggregateNode *node);
 extern void gh_regroup_close(GhAggregateNode *node);
 
 /* enter.c */
@@ -253,6 +254,7 @@ extern void gh_output_take(GhAggregateNode *node, const char *records, Size size
 extern bool gh_output_is_whole(const GhAggregateNode *node);
 extern void gh_output_show(GhAggregateNode *node, const char *records, Size size, void (*show) (void *arg), void *arg);
 extern uint64 gh_output_sample(GhAggregateNode *node, uint64 step, uint64 count, void (*show) (void *arg), void *arg);
+extern uint64 gh_output_count(const GhAggregateNode *node);
 extern bool gh_output_next(GhAggregateNode *node);
 extern void gh_output_rewind(GhAggregateNode *node);
 

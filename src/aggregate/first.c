@@ -265,7 +265,7 @@ is_sampling(GhAggregateNode *node, uint64 ngroups)
 void
 gh_first_look(GhAggregateNode *node)
 {
-	uint64		ngroups = gh_final_groups_count(node->final) + gh_groups_count(node->groups);
+	uint64		ngroups = gh_output_count(node);
 
 	if (node->looked || node->bound.sort == NULL || ngroups == 0)
 		return;

@@ -46,7 +46,7 @@ find_states(GhAggregateNode *node)
 	GhOutput   *output = &node->output;
 
 	output->is_final = true;
-	output->set = gh_regroup_set(node, true);
+	output->set = gh_regroup_set(node);
 	for (uint32 i = 0; i < output->count; i++)
 	{
 		const GhRecordHead *head = (const GhRecordHead *) output->records[i];
@@ -61,6 +61,8 @@ take_final(GhAggregateNode *node)
 {
 	GhOutput   *output = &node->output;
 
+	if (!gh_regroup_is_first(node))
+		return false;
 	output->count = gh_final_groups_next(node->final, output->records, GH_OUTPUT_GROUPS);
 	find_states(node);
 	return output->count > 0;
@@ -76,7 +78,7 @@ take_in_memory(GhAggregateNode *node, uint32 room)
 	if (node->next_group >= count)
 		return false;
 	output->is_final = false;
-	output->set = gh_regroup_set(node, false);
+	output->set = gh_regroup_set(node);
 	output->first = node->next_group;
 	output->count = Min(count - output->first, room);
 	node->next_group += output->count;
@@ -281,13 +283,21 @@ gh_output_show(GhAggregateNode *node, const char *records, Size size, void (*sho
 
 /* ------------------------------------------------------------------ a sample */
 
+/* How many come out of memory, but for those in the node's regrouping that follow them. */
+uint64
+gh_output_count(const GhAggregateNode *node)
+{
+	return gh_groups_count(node->groups) + (gh_regroup_is_first(node) ? gh_final_groups_count(node->final) : 0);
+}
+
 /* Some groups of a sample; false: there are no more in memory. */
 static bool
 take_of_sample(GhAggregateNode *node, uint64 step)
 {
 	GhOutput   *output = &node->output;
 
-	output->count = gh_final_groups_sample(node->final, output->records, GH_SAMPLE_GROUPS, step);
+	output->count = gh_regroup_is_first(node) ?
+		gh_final_groups_sample(node->final, output->records, GH_SAMPLE_GROUPS, step) : 0;
 	if (output->count > 0)
 	{
 		find_states(node);

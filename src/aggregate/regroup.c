@@ -314,13 +314,18 @@ gh_regroup_rewind(GhAggregateNode *node)
 		show_kept(level);
 }
 
-/* The set of the groups by all keys that are in the node, or that engines made; -1: these have their set as a key. */
-int
-gh_regroup_set(const GhAggregateNode *node, bool made_by_engines)
+/* Whether those groups come out that the input was read into: in the node, and before these what engines made. */
+bool
+gh_regroup_is_first(const GhAggregateNode *node)
 {
-	const GhRegrouping *level = node->regrouping;
+	return node->regrouping == NULL || node->groups == node->regrouping->first;
+}
 
-	return level != NULL && (made_by_engines || node->groups == level->first) ? level->same : -1;
+/* The set of these, by all keys; -1: those in the node have their set as a key, or there are none. */
+int
+gh_regroup_set(const GhAggregateNode *node)
+{
+	return node->regrouping != NULL && gh_regroup_is_first(node) ? node->regrouping->same : -1;
 }
 
 /* Frees all groups of both levels, those in the node among them. */
