@@ -47,6 +47,22 @@ RESET enable_hashjoin;
 SET gpuhash.enable_join = off;
 SELECT * FROM nl_check('SELECT f.id, d.t FROM nl_f f LEFT JOIN nl_d d ON d.k = f.k AND d.a > 1 WHERE f.x = 3 AND f.y = 3 AND f.z = 3');
 RESET gpuhash.enable_join;
+-- what is chosen above a hash join is chosen as if it was the loop: it says that it costs as much
+CREATE FUNCTION nl_cost(query text, enabled text) RETURNS numeric LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM set_config('gpuhash.enabled', enabled, true);
+	RETURN plan_number(query, 'Total Cost');
+END $$;
+SELECT nl_cost(query, 'off') = nl_cost(query, 'on') AS same_cost, plan_lines(query, '%Nested Loop%') AS loops FROM (VALUES
+	('SELECT f.id, d.t FROM nl_f f, nl_d d WHERE f.x = 3 AND f.y = 3 AND f.z = 3 AND d.k = f.k'),
+	('SELECT f.id, d.t, e.b FROM nl_f f, nl_d d, nl_e e WHERE f.x = 3 AND f.y = 3 AND f.z = 3 AND d.k = f.k AND e.x = d.a')) v (query);
+-- conditions that cost much may never be asked, where no row comes on the other side; nor is that side read by a hash join
+CREATE FUNCTION nl_dear(i int) RETURNS boolean LANGUAGE plpgsql STABLE COST 1000 AS $$ BEGIN RAISE 'asked'; END $$;
+SELECT * FROM nl_check('SELECT f.id FROM nl_f f, nl_d d WHERE f.x = 3 AND f.y = 4 AND f.z = 3 AND d.k = f.k AND nl_dear(d.a)');
+SELECT * FROM nl_check('SELECT f.id FROM nl_f f, nl_d d WHERE f.x = 3 AND f.y = 4 AND f.z = 3 AND d.k = f.k AND d.a >= (SELECT count(*) FROM nl_small s WHERE s.k / (d.k - 5) < 9)');
+SELECT * FROM nl_check('SELECT f.id FROM nl_f f, (SELECT k, sum(a) AS a FROM nl_d WHERE nl_dear(a) GROUP BY k) d WHERE f.x = 3 AND f.y = 4 AND f.z = 3 AND d.k = f.k');
+SELECT * FROM nl_check('SELECT f.id FROM nl_f f, nl_d d WHERE f.x = 3 AND f.y = 4 AND f.z = 3 AND d.k = f.k AND 1 / (d.k - 5) < 9');
+DROP FUNCTION nl_dear, nl_cost;
 -- an index answers for each row
 CREATE INDEX ON nl_d (k);
 SELECT * FROM nl_check('SELECT f.id, d.t FROM nl_f f LEFT JOIN nl_d d ON d.k = f.k AND d.a > 1 WHERE f.x = 3 AND f.y = 3 AND f.z = 3');

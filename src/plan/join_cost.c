@@ -234,7 +234,10 @@ gh_real_cost(Path *path, Cost *startup, Cost *total)
 	*total += own_total - own->total_cost;
 }
 
-/* The same of a hash join of PostgreSQL's: less than it says by what its sides do. */
+/*
+ * The same of a hash join of PostgreSQL's: less than it says by what its sides do.  One that stands in for a nested loop (loops.c)
+ * says that it begins as early as that.
+ */
 void
 gh_real_hash_join_cost(JoinPath *join, Cost *startup, Cost *total)
 {
@@ -249,6 +252,7 @@ gh_real_hash_join_cost(JoinPath *join, Cost *startup, Cost *total)
 	gh_real_cost(inner, &side_startup, &side_total);
 	*startup -= inner->total_cost - side_total;
 	*total -= inner->total_cost - side_total;
+	*startup = Max(*startup, side_total);
 }
 
 /*

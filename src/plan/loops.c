@@ -7,6 +7,13 @@
  * where tens of thousands come in place of the one, the loop takes the product of both sides and the hash join their sum.
  * So of two that cost nearly the same, the hash join is taken where a side is no plain table, or has several conditions.
  *
+ * The hash join stands where the loop stood, and says that it costs what the loop does: all joins above are chosen as without it, for
+ * rows that are hard to estimate are no ground for another order.  It has the loop's sides, too, so that it reads nothing of the inner
+ * one where no outer row comes.  The other way round it would: it fetches a row of what would be its outer side then.
+ *
+ * Where a condition holds a subquery, or costs as much otherwise, the loop stays: what such conditions are expected to cost is nearly
+ * all of both, so that they always cost nearly the same, and yet few rows may ever be asked, where a loop ends early.
+ *
  * Where the loop keeps an order that its outer side was sorted for, the hash join is sorted: such a loop is what a LIMIT
  * takes where very many rows are expected, of which few would do.  Nothing is lost with it, as such a side is read to its end before its first row.
  */
@@ -29,6 +36,8 @@
 #define GH_LOOP_ROWS 10.0
 /* Of an outer side whose rows are sorted, at least so much of the cost comes before its first row. */
 #define GH_SORTED_SHARE 0.5
+/* Conditions that cost more than so many operators, for each row, cost much. */
+#define GH_COSTLY_OPERATORS 50.0
 
 /* Whether the rows of a side are estimated from more than a table's own statistics, of one condition or a unique index. */
 static bool
@@ -62,6 +71,35 @@ is_blind_loop(const GhJoinInputs *inputs, const Path *path)
 		(inner_is_unsure && outer->rows > GH_LOOP_ROWS);
 }
 
+static bool
+are_costly(PlannerInfo *root, List *clauses)
+{
+	QualCost	cost;
+
+	cost_qual_eval(&cost, clauses, root);
+	return cost.per_tuple > GH_COSTLY_OPERATORS * cpu_operator_cost;
+}
+
+/* Whether conditions of one of these tables, or of one that a subquery among them reads, cost much. */
+static bool
+has_costly_tables(PlannerInfo *root, Relids relids)
+{
+	int			relid = -1;
+
+	while ((relid = bms_next_member(relids, relid)) >= 0)
+	{
+		const RelOptInfo *rel = root->simple_rel_array[relid];
+
+		/* an outer join has no relation */
+		if (rel == NULL)
+			continue;
+		if (are_costly(root, rel->baserestrictinfo) ||
+			(rel->subroot != NULL && has_costly_tables(rel->subroot, rel->subroot->all_baserels)))
+			return true;
+	}
+	return false;
+}
+
 /* Of the clauses, those that a hash join can be made by. */
 static List *
 hash_clauses(const GhJoinInputs *inputs)
@@ -91,7 +129,7 @@ hash_join(const GhJoinInputs *inputs, const Path *loop, List *clauses)
 	Path	   *result;
 
 	if (inner->param_info != NULL || outer->param_info != NULL || (is_sorted && !enable_sort) ||
-		(loop->parallel_workers > 0 && !inner->parallel_safe))
+		(loop->parallel_safe && !(outer->parallel_safe && inner->parallel_safe)))
 		return NULL;
 	initial_cost_hashjoin(inputs->root, &workspace, inputs->jointype, clauses, outer, inner, inputs->extra, false);
 	result = (Path *) create_hashjoin_path(inputs->root, inputs->joinrel, inputs->jointype, &workspace, inputs->extra, outer,
@@ -109,32 +147,28 @@ first_rows_count(const PlannerInfo *root)
 		query->distinctClause == NIL && query->sortClause == NIL && !query->hasWindowFuncs;
 }
 
-/* The paths with the hash joins that cost nearly the same in place of loops; add: add_path, or add_partial_path. */
+/*
+ * Puts hash joins that cost nearly the same in the places of loops.  Which path of a list wins is not asked again: the order of
+ * the list is that of the costs, and these stay.
+ */
 static void
-replace_loops(const GhJoinInputs *inputs, List **paths, List *clauses, void (*add) (RelOptInfo *, Path *))
+replace_loops(const GhJoinInputs *inputs, List *paths, List *clauses)
 {
-	List	   *loops = NIL;
 	ListCell   *lc;
 
-	foreach(lc, *paths)
-		if (is_blind_loop(inputs, lfirst(lc)))
-			loops = lappend(loops, lfirst(lc));
-	foreach(lc, loops)
+	foreach(lc, paths)
 	{
 		Path	   *loop = lfirst(lc);
-		Path	   *hashed;
+		Path	   *hashed = is_blind_loop(inputs, loop) ? hash_join(inputs, loop, clauses) : NULL;
 
-		/* a hash join before it may have taken its place */
-		if (!list_member_ptr(*paths, loop))
+		if (hashed == NULL || hashed->total_cost > GH_LOOP_MARGIN * loop->total_cost ||
+			gh_has_more_disabled_nodes(hashed, ((NestPath *) loop)->jpath.outerjoinpath, ((NestPath *) loop)->jpath.innerjoinpath))
 			continue;
-		hashed = hash_join(inputs, loop, clauses);
-		if (hashed == NULL || hashed->total_cost > GH_LOOP_MARGIN * loop->total_cost)
-			continue;
-		/* it would not win against what begins earlier */
-		*paths = list_delete_ptr(*paths, loop);
-		add(inputs->joinrel, hashed);
+		hashed->startup_cost = loop->startup_cost;
+		hashed->total_cost = loop->total_cost;
+		gh_copy_disabled_nodes(hashed, loop);
+		lfirst(lc) = hashed;
 	}
-	list_free(loops);
 }
 
 /* For a pair of relations whose paths PostgreSQL has made; the join is one of those that have nested loops. */
@@ -148,8 +182,9 @@ gh_replace_loops(const GhJoinInputs *inputs)
 		!(is_unsure(inputs->root, inputs->outerrel) || is_unsure(inputs->root, inputs->innerrel)))
 		return;
 	clauses = hash_clauses(inputs);
-	if (clauses == NIL)
+	if (clauses == NIL || are_costly(inputs->root, inputs->extra->restrictlist) ||
+		has_costly_tables(inputs->root, inputs->joinrel->relids))
 		return;
-	replace_loops(inputs, &inputs->joinrel->pathlist, clauses, add_path);
-	replace_loops(inputs, &inputs->joinrel->partial_pathlist, clauses, add_partial_path);
+	replace_loops(inputs, inputs->joinrel->pathlist, clauses);
+	replace_loops(inputs, inputs->joinrel->partial_pathlist, clauses);
 }
