@@ -53,6 +53,20 @@ SELECT plan_lines(query, '%Custom Scan (GpuHashAggregate)%') AS groups FROM so_q
 SET gpuhash.enable_aggregate = off;
 SELECT plan_lines(query, '%(Unique|HashAggregate)%') AS groups FROM so_queries WHERE position = 1;
 RESET gpuhash.enable_aggregate;
+-- of several columns the planner takes few values for granted: where they may make nearly as many as there are rows, only statistics of them together say that these are few
+SELECT query, plan_lines(query, '%Custom Scan (GpuHashAggregate)%') AS groups FROM (VALUES ('SELECT k, p, x, d FROM so_a EXCEPT SELECT k, p, x, d FROM so_b'), ('SELECT k, id FROM so_a UNION SELECT k, d - date ''2020-01-01'' FROM so_b'),
+    ('SELECT * FROM (SELECT s.k, s.p FROM (SELECT * FROM so_a) s JOIN so_b b USING (id) INTERSECT SELECT k, p FROM so_b) x'),
+    ('SELECT * FROM (SELECT s.k, s.p, s.x, s.d FROM (SELECT * FROM so_a) s JOIN so_b b USING (id) INTERSECT SELECT k, p, x, d FROM so_b) x')) v (query);
+CREATE STATISTICS so_together (ndistinct) ON k, p, x, d FROM so_a;
+ANALYZE so_a;
+SELECT plan_lines('SELECT k, p, x, d FROM so_a EXCEPT SELECT k, p, x, d FROM so_a WHERE id > 100', '%Custom Scan (GpuHashAggregate)%') AS groups;
+DROP STATISTICS so_together;
+-- where PostgreSQL would make the groups, the query stays as it is
+CREATE TABLE so_e WITH (autovacuum_enabled = off) AS SELECT i / 6 AS k, repeat('x', 100) AS t FROM generate_series(1, 100000) i;
+CREATE INDEX ON so_e (k);
+VACUUM ANALYZE so_e;
+SELECT plan_lines(query, '%Unique%') + plan_lines(query, '%HashAggregate%') AS groups FROM (VALUES ('SELECT k FROM so_e UNION SELECT k FROM so_e')) v (query);
+DROP TABLE so_e;
 -- a user's functions are called as PostgreSQL does it
 CREATE FUNCTION so_call(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN i; END $$;
 SET gpuhash.force_offload = on;

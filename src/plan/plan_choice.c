@@ -375,6 +375,17 @@ plan_other(Query *query, GH_PLANNER_PARAMETERS, const Choice *first, bool loople
 }
 
 /*
+ * Whether arms that a query has grouped for itself are groups of ours.  PostgreSQL gains little by them, or nothing, as all of
+ * their rows are grouped once more above; only its expectation of few groups says otherwise.
+ */
+static bool
+has_our_groups(const Choice *other, const Choice *choice, GhUnnested done)
+{
+	return done != GH_UNNESTED_ARMS || gh_force_offload ||
+		gh_groups_of_postgres(other->plan) <= gh_groups_of_postgres(choice->plan);
+}
+
+/*
  * The better one of the unnested query's plan and the other.  Where each row has a subquery read everything, and the plan
  * without nested loops costs more all the same, it does so for the loops over an index that the other has, too: then both
  * may have them.
@@ -388,7 +399,7 @@ better_unnested(Query *unnested, GH_PLANNER_PARAMETERS, Choice *choice, GhUnnest
 	Choice		hopeful;
 	Choice		own;
 
-	if (is_better(&other, choice, done, reads_all))
+	if (has_our_groups(&other, choice, done) && is_better(&other, choice, done, reads_all))
 		return other;
 	if (copy != NULL)
 	{

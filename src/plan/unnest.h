@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "nodes/parsenodes.h"
+#include "nodes/plannodes.h"
 
 #include "plan/inline.h"
 
@@ -63,11 +64,14 @@ extern bool gh_is_plain_selection(const Query *sub);
 
 extern Node *gh_unnest_asked_keys(const Query *query, const GhLevel *level, List *conditions, const Query *sub,
 								  const List *links, List **implied);
+extern double gh_unnest_rows(const RangeTblEntry *table);
+extern double gh_unnest_values(const Query *query, const Node *expr);
 extern bool gh_unnest_reduce(const Query *query, const GhLevel *level, List *conditions, Node *condition);
 
 /* ---- arms.c ---- */
 
 extern bool gh_make_arms_distinct(Query *query);
+extern int	gh_groups_of_postgres(const PlannedStmt *stmt);
 
 /* ---- arm_groups.c ---- */
 

@@ -159,8 +159,8 @@ links_of_table(const List *links, Index table)
 }
 
 /* How many rows a table had when it was last looked at; 0: nobody has. */
-static double
-rows_of(const RangeTblEntry *table)
+double
+gh_unnest_rows(const RangeTblEntry *table)
 {
 	Relation	relation;
 	double		result;
@@ -181,7 +181,7 @@ most_rows(const Query *query)
 	ListCell   *lc;
 
 	foreach(lc, query->rtable)
-		rows = Max(rows, rows_of(lfirst_node(RangeTblEntry, lc)));
+		rows = Max(rows, gh_unnest_rows(lfirst_node(RangeTblEntry, lc)));
 	return rows;
 }
 
@@ -270,8 +270,8 @@ exchange_columns(Node *node, Exchange *exchange)
 }
 
 /* How many values an expression has, if it is a table's column with statistics; else 0. */
-static double
-values_of(const Query *query, const Node *expr)
+double
+gh_unnest_values(const Query *query, const Node *expr)
 {
 	const Var  *var = (const Var *) expr;
 	const RangeTblEntry *table;
@@ -291,7 +291,7 @@ values_of(const Query *query, const Node *expr)
 		return 0;
 	values = ((Form_pg_statistic) GETSTRUCT(tuple))->stadistinct;
 	ReleaseSysCache(tuple);
-	return values < 0 ? -values * rows_of(table) : values;
+	return values < 0 ? -values * gh_unnest_rows(table) : values;
 }
 
 /* Whether a unique index of the table has no other columns than these. */
@@ -333,7 +333,7 @@ static bool
 lacks_keys(const Query *query, Index asking, const Query *sub, const List *links)
 {
 	const RangeTblEntry *table = list_nth_node(RangeTblEntry, query->rtable, asking - 1);
-	double		rows = rows_of(table);
+	double		rows = gh_unnest_rows(table);
 	double		asked = 1;
 	double		there = 1;
 	Bitmapset  *columns = NULL;
@@ -351,8 +351,8 @@ lacks_keys(const Query *query, Index asking, const Query *sub, const List *links
 		if (!gh_unnest_find_keys(op, &inner, &inner_is_left))
 			continue;
 		outer = without_labels(inner_is_left ? lsecond(op->args) : linitial(op->args));
-		keys = values_of(sub, without_labels(inner));
-		values = values_of(query, outer);
+		keys = gh_unnest_values(sub, without_labels(inner));
+		values = gh_unnest_values(query, outer);
 		if (values <= 0 || values > rows)
 			values = rows;
 		if (keys <= 0 ? !gh_force_offload : values < GH_SHARED_KEYS * keys)
@@ -445,7 +445,7 @@ has_large_table(const Query *sub, const Query *query, const List *links)
 		return table != 0;
 	rows = most_rows(sub);
 	return rows >= GH_REDUCED_ROWS &&
-		rows >= GH_REDUCED_FACTOR * rows_of(list_nth_node(RangeTblEntry, query->rtable, table - 1));
+		rows >= GH_REDUCED_FACTOR * gh_unnest_rows(list_nth_node(RangeTblEntry, query->rtable, table - 1));
 }
 
 /*
