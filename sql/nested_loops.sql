@@ -30,6 +30,14 @@ SELECT * FROM nl_check('SELECT count(*), sum(d.a + e.b) FROM nl_f f, nl_e e, nl_
 SELECT * FROM nl_check('WITH w AS MATERIALIZED (SELECT * FROM nl_f) SELECT p.id, q.id FROM w p, w q WHERE p.x = 3 AND p.y = 3 AND q.x = 3 AND q.y = 3 AND p.k = q.k');
 SELECT * FROM nl_check('WITH w AS MATERIALIZED (SELECT * FROM nl_f) SELECT p.k, r.z FROM w p, w q, w r '
 					   'WHERE p.x = 3 AND p.y = 3 AND q.x = 3 AND q.y = 3 AND r.x = 3 AND r.z = 3 AND p.k = q.k AND r.k = q.k AND r.id <> p.id ORDER BY p.k LIMIT 100');
+-- where very many rows are expected, in the order of a sorted side, the first ones cost little
+BEGIN;
+SET LOCAL max_parallel_workers_per_gather = 2;
+SET LOCAL parallel_setup_cost = 0;
+SET LOCAL parallel_tuple_cost = 0;
+SET LOCAL min_parallel_table_scan_size = 0;
+SELECT * FROM nl_check('SELECT f.id FROM nl_f f JOIN nl_d d ON d.k % 100 = f.k % 100 WHERE f.y <> 5 AND f.z <> 7 ORDER BY f.id, d.a LIMIT 5');
+COMMIT;
 -- what goes along an index has its first rows early
 CREATE UNIQUE INDEX nl_f_id ON nl_f (id);
 SELECT * FROM nl_check('SELECT f.id, d.b FROM nl_f f JOIN nl_e d ON d.x = f.x AND d.b = 2 AND d.x % 2 = 1 WHERE f.y <> 5 AND f.z <> 7 ORDER BY f.id LIMIT 3');

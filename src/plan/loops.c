@@ -15,7 +15,8 @@
  * all of both, so that they always cost nearly the same, and yet few rows may ever be asked, where a loop ends early.
  *
  * Where the loop keeps an order that its outer side was sorted for, the hash join is sorted: such a loop is what a LIMIT
- * takes where very many rows are expected, of which few would do.  Nothing is lost with it, as such a side is read to its end before its first row.
+ * takes where very many rows are expected, of which few would do.  Little is lost with it where such a side is read to its end before its
+ * first row, and all rows of the hash join cost no more than the first ones of the loop.
  */
 #include "postgres.h"
 
@@ -147,6 +148,19 @@ first_rows_count(const PlannerInfo *root)
 		query->distinctClause == NIL && query->sortClause == NIL && !query->hasWindowFuncs;
 }
 
+/* What it costs to have the rows of the loop that are wanted: of those in order, perhaps, the first. */
+static Cost
+cost_of_wanted(const GhJoinInputs *inputs, const Path *loop)
+{
+	double		fraction = inputs->root->tuple_fraction;
+
+	if (loop->pathkeys == NIL || fraction <= 0)
+		return loop->total_cost;
+	if (fraction >= 1)
+		fraction /= Max(inputs->joinrel->rows, 1);
+	return loop->startup_cost + Min(fraction, 1) * (loop->total_cost - loop->startup_cost);
+}
+
 /*
  * Puts hash joins that cost nearly the same in the places of loops.  Which path of a list wins is not asked again: the order of
  * the list is that of the costs, and these stay.
@@ -161,7 +175,7 @@ replace_loops(const GhJoinInputs *inputs, List *paths, List *clauses)
 		Path	   *loop = lfirst(lc);
 		Path	   *hashed = is_blind_loop(inputs, loop) ? hash_join(inputs, loop, clauses) : NULL;
 
-		if (hashed == NULL || hashed->total_cost > GH_LOOP_MARGIN * loop->total_cost ||
+		if (hashed == NULL || hashed->total_cost > GH_LOOP_MARGIN * cost_of_wanted(inputs, loop) ||
 			gh_has_more_disabled_nodes(hashed, ((NestPath *) loop)->jpath.outerjoinpath, ((NestPath *) loop)->jpath.innerjoinpath))
 			continue;
 		hashed->startup_cost = loop->startup_cost;
