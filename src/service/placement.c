@@ -58,7 +58,11 @@ choose_service(double keys, const char **reason)
 	bool		down;
 
 	if (gh_engine_setting == GH_ENGINE_AUTO && keys < GH_AUTO_KEYS_OPEN)
-		*reason = "too few rows for the GPU";
+	{
+		/* where there is none, that is why */
+		if (gh_service_ready(reason, &down))
+			*reason = "too few rows for the GPU";
+	}
 	else if (gh_service_ready(reason, &down))
 		return gh_service_engine();
 	else if (gh_engine_setting == GH_ENGINE_CUDA && (!down || gh_fallback_setting == GH_FALLBACK_ERROR))
