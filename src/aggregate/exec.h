@@ -160,11 +160,11 @@ gh_aggregate_expected(const GhAggregateNode *node)
 	return Max(expected, 1);
 }
 
-/* Bytes of the groups of a part that is read from files: with a second level, whose groups are in memory, too, half. */
+/* Bytes of the groups of a part that is read from files: with a second level, whose groups, mostly fewer, are there, too, less. */
 static inline Size
 gh_aggregate_part_limit(const GhAggregateNode *node)
 {
-	return node->distinct != NULL || node->sets != NULL ? Max(node->fragment.memory_limit / 2, GH_MEMORY_MIN) :
+	return node->distinct != NULL || node->sets != NULL ? Max(node->fragment.memory_limit / 4 * 3, GH_MEMORY_MIN) :
 		node->fragment.memory_limit;
 }
 
