@@ -439,6 +439,7 @@ _PG_init(void)
 	gh_join_init();
 	gh_aggregate_init();
 	gh_plan_choice_init();
+	gh_in_memory_init();
 	gh_why_init();
 	gh_store_init();
 	gh_index_init();

@@ -186,9 +186,22 @@ make_partial_child(const GhAggregateInputs *inputs)
 	return workers <= 0 ? NULL : make_scan_path(inputs, workers);
 }
 
-static void
-add_grouped_path(const GhAggregateInputs *inputs, Path *path)
+/* Whether PostgreSQL's plan takes less time than a path by the CPU engine, if pages are in memory that it reads at random. */
+static bool
+loses_in_memory(const GhAggregateInputs *inputs, const Path *path, Path *child)
 {
+	return (inputs->pages || inputs->join != NULL || inputs->partial_join != NULL) && !gh_aggregate_is_for_device(inputs, child) &&
+		gh_aggregate_loses_in_memory(inputs->root, &inputs->planned, path, child);
+}
+
+static void
+add_grouped_path(const GhAggregateInputs *inputs, Path *path, Path *child)
+{
+	if (loses_in_memory(inputs, path, child))
+	{
+		gh_why(inputs->root, inputs->why_of, "an index takes less time, if its pages are in memory");
+		return;
+	}
 	gh_why_cost(inputs->root, inputs->why_of, GH_AGGREGATE_NAME, path->startup_cost, path->total_cost, false);
 	add_path(inputs->output_rel, path);
 }
@@ -202,7 +215,7 @@ add_serial_path(const GhAggregateInputs *inputs, Path *child, double rows)
 
 	if (!gh_force_offload && gh_aggregate_is_spared_doubt(inputs, child, &doubtful))
 		gh_drop_doubtful(inputs->output_rel, path, child->rows, doubtful);
-	add_grouped_path(inputs, path);
+	add_grouped_path(inputs, path, child);
 }
 
 /*
@@ -230,7 +243,7 @@ add_parallel_path(const GhAggregateInputs *inputs, double rows)
 		(inputs->root->query_level > 1 || gh_aggregate_is_merged_by_all(inputs, child->parallel_workers)))
 		add_partial_path(output_rel, (Path *) make_aggregate_path(inputs, child, rows));
 	add_grouped_path(inputs, (Path *) create_gather_path(inputs->root, output_rel, &cpath->path,
-														 inputs->by.target, NULL, &rows));
+														 inputs->by.target, NULL, &rows), child);
 }
 
 static void
@@ -243,6 +256,8 @@ add_aggregate_paths(GhAggregateInputs *inputs)
 	double		rows;
 
 	estimate_groups(inputs);
+	if (!inputs->planned.is_weighed)
+		gh_weigh_planned(inputs->root, inputs->output_rel, &inputs->planned);
 	rows = inputs->returned;
 	if (having != NIL)
 		rows = clamp_row_est(rows * clauselist_selectivity(inputs->root, having, 0, JOIN_INNER,
@@ -329,15 +344,20 @@ reading_all_pays(const GhAggregateInputs *inputs)
 	Path	   *scan;
 	double		divisor;
 	Cost		cost;
+	Cost		saved = 0;
+	Cost		saved_rows;
 
 	if (gh_force_offload || reads_all(cheapest))
 		return true;
 	divisor = cheapest->parallel_workers > 0 ? gh_parallel_divisor(cheapest->parallel_workers) : 1.0;
 	scan = make_scan_path(inputs, cheapest->parallel_workers);
 	cost = gh_pages_cost(inputs->root, scan, inputs->ninstructions, divisor);
+	if (!IsA(scan, AppendPath))
+		gh_columns_saved(inputs->root, rel, divisor, &saved, &saved_rows);
 	if (!gh_grouping_is_for_host(&inputs->grouping) && gh_device_reads(inputs->root, scan))
 		cost = Min(cost, gh_device_reading_cost(inputs->root, scan));
-	return gh_reading_all_wins(inputs->root, rel, cheapest, 0, cost);
+	return gh_reading_all_wins(inputs->root, rel, cheapest, 0, cost,
+							   gh_whole_tables_cost(inputs->root, scan, false, false) - saved);
 }
 
 /* Joins that the node can look up in, for which there is a program: all of them, or else the last ones; or NULL. */
@@ -447,11 +467,14 @@ why_not_taken(GhAggregateInputs *inputs)
 static List *
 paths_aside(const GhAggregateInputs *inputs)
 {
-	GhAggregateInputs again = {.root = inputs->root,.input_rel = inputs->input_rel,.by = inputs->by,.sort = inputs->sort};
+	GhAggregateInputs again = {.root = inputs->root,.input_rel = inputs->input_rel,.by = inputs->by,.sort = inputs->sort,
+	.planned = inputs->planned};
 
 	again.output_rel = makeNode(RelOptInfo);
 	memcpy(again.output_rel, inputs->output_rel, sizeof(RelOptInfo));
 	again.output_rel->pathlist = again.output_rel->partial_pathlist = NIL;
+	if (!again.planned.is_weighed)
+		gh_weigh_planned(inputs->root, inputs->output_rel, &again.planned);
 	if (why_not_taken(&again) == NULL)
 		add_aggregate_paths(&again);
 	return again.output_rel->pathlist;

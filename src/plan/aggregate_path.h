@@ -11,6 +11,7 @@
 #include "nodes/pathnodes.h"
 
 #include "plan/aggregate_plan.h"
+#include "plan/in_memory.h"
 
 /* What the paths have in common that one call of the hook adds. */
 typedef struct GhAggregateInputs
@@ -26,6 +27,7 @@ typedef struct GhAggregateInputs
 								 * or NULL */
 	Path	   *partial_join;	/* likewise, of several participants */
 	const SortPath *sort;		/* of all rows, in PostgreSQL's plan for it; or NULL */
+	GhPlanned	planned;		/* that plan, if it is weighed */
 	const CustomPath *below;	/* or a grouping's groups, which a device has; or NULL */
 	int			ninstructions;	/* of the program over a page's rows */
 	bool		wide;			/* rows have wide texts, for which they are handed back on the host */

@@ -20,6 +20,7 @@
 #include "gpuhash.h"
 #include "plan/aggregate_plan.h"
 #include "plan/host_rows.h"
+#include "plan/in_memory.h"
 #include "plan/inline.h"
 #include "plan/join_plan.h"
 #include "plan/keys_path.h"
@@ -172,7 +173,9 @@ typedef struct Scans
 {
 	const PlannedStmt *stmt;
 	const PlannedStmt *unnested;
-	Cost		excess;			/* so far: charged for what is not computed */
+	const GhWeighed *weighed;
+	Cost		excess;			/* so far: charged for what is not computed, */
+	Cost		spared;			/* and for pages of subqueries that may be in memory */
 	Index		table;			/* looked for: of which the rows are, */
 	double		rows;			/* and how many; negative: it was not found */
 } Scans;
@@ -202,14 +205,26 @@ find_rows(Plan *plan, void *arg)
 		scans->rows = plan->plan_rows;
 }
 
+/* What subqueries cost each time that they are run, and how much of that is for pages that may be in memory. */
+typedef struct Call
+{
+	const GhWeighed *weighed;
+	Cost		cost;
+	Cost		spared;
+} Call;
+
 static bool
-add_call_cost(Node *node, Cost *cost)
+add_call_cost(Node *node, Call *call)
 {
 	if (node == NULL)
 		return false;
 	if (IsA(node, SubPlan) && !((SubPlan *) node)->useHashTable)
-		*cost += ((SubPlan *) node)->per_call_cost;
-	return expression_tree_walker(node, add_call_cost, cost);
+	{
+		call->cost += ((SubPlan *) node)->per_call_cost;
+		if (((SubPlan *) node)->parParam != NIL && ((SubPlan *) node)->plan_id <= list_length(call->weighed->subqueries))
+			call->spared += *(Cost *) list_nth(call->weighed->subqueries, ((SubPlan *) node)->plan_id - 1);
+	}
+	return expression_tree_walker(node, add_call_cost, call);
 }
 
 static void
@@ -217,22 +232,30 @@ add_excess(Plan *plan, void *arg)
 {
 	Scans	   *scans = arg;
 	Index		table = scanned_table(plan);
-	Cost		call = 0;
+	Call		of_results = {.weighed = scans->weighed};
+	Call		call = {.weighed = scans->weighed};
 	double		charged;
 
-	if (table == 0 || list_length(plan->qual) < 2)
+	(void) add_call_cost((Node *) plan->targetlist, &of_results);
+	scans->spared += of_results.spared * plan->plan_rows;
+	if (table == 0 || plan->qual == NIL)
 		return;
 	(void) add_call_cost((Node *) plan->qual, &call);
-	if (call <= 0 || table > (Index) list_length(scans->unnested->rtable) ||
-		list_nth_node(RangeTblEntry, scans->unnested->rtable, table - 1)->relid !=
-		list_nth_node(RangeTblEntry, scans->stmt->rtable, table - 1)->relid)
+	if (call.cost <= 0)
 		return;
+	charged = (plan->total_cost - plan->startup_cost) / (call.cost + cpu_tuple_cost);
 	scans->table = table;
 	scans->rows = -1;
-	gh_walk_plans(scans->unnested->planTree, find_rows, scans);
-	charged = (plan->total_cost - plan->startup_cost) / (call + cpu_tuple_cost);
+	if (list_length(plan->qual) > 1 && scans->unnested != NULL && table <= (Index) list_length(scans->unnested->rtable) &&
+		list_nth_node(RangeTblEntry, scans->unnested->rtable, table - 1)->relid ==
+		list_nth_node(RangeTblEntry, scans->stmt->rtable, table - 1)->relid)
+		gh_walk_plans(scans->unnested->planTree, find_rows, scans);
 	if (scans->rows >= 0 && scans->rows < charged)
-		scans->excess += call * (charged - scans->rows);
+	{
+		scans->excess += call.cost * (charged - scans->rows);
+		charged = scans->rows;
+	}
+	scans->spared += call.spared * charged;
 }
 
 /* Subqueries of a plan that are run for each row that asks. */
@@ -288,17 +311,20 @@ typedef struct Choice
 	Cost		cost;
 	Cost		common;			/* of it, what it takes to make these groups once */
 	bool		reads_parts;	/* some groups are those of several tables that are read as one */
+	GhWeighed	weighed;
 	List	   *lines;			/* what explain_why has to say of it */
 	GhWantedList wanted;		/* columns that would have changed it */
 } Choice;
 
-/* What the plan with its subqueries costs, rather. */
+/* What the plan with its subqueries costs, rather; *in_memory: if the pages that it reads are there. */
 static Cost
-cost_of_subqueries(const Choice *choice, const PlannedStmt *unnested)
+cost_of_subqueries(const Choice *choice, const PlannedStmt *unnested, Cost *in_memory)
 {
-	Scans		scans = {.stmt = choice->plan,.unnested = unnested};
+	const GhWeighed *weighed = &choice->weighed;
+	Scans		scans = {.stmt = choice->plan,.unnested = unnested,.weighed = weighed};
 
 	gh_walk_plans(choice->plan->planTree, add_excess, &scans);
+	*in_memory = choice->cost - scans.excess - Min(1, effective_cache_size / Max(weighed->pages, 1)) * (weighed->spared + scans.spared);
 	return choice->cost - scans.excess;
 }
 
@@ -317,6 +343,8 @@ with_columns(const Choice *choice)
 	Choice		with = *choice;
 
 	with.cost -= gh_wanted_saved(&choice->wanted);
+	/* which are not read then */
+	with.weighed.spared = with.weighed.random;
 	return with;
 }
 
@@ -327,10 +355,16 @@ is_better(const Choice *unnested, const Choice *choice, GhUnnested done, bool re
 	double		share = done == GH_UNNESTED_ARMS ? GH_ARMS_SHARE : done == GH_UNNESTED_KEYS ? GH_KEYS_SHARE :
 		done == GH_UNNESTED_NOT_IN ? GH_ANTI_JOIN_SHARE : reads_all ? GH_UNNESTED_WHOLE_SHARE : GH_UNNESTED_SHARE;
 
+	Cost		in_memory;
+	Cost		unnested_in_memory;
+	Cost		cost = cost_of_subqueries(choice, unnested->plan, &in_memory);
+
+	(void) cost_of_subqueries(unnested, NULL, &unnested_in_memory);
 	/* forced, sides that are read as one are, for nobody would have them grouped one by one */
 	if (gh_force_offload && done == GH_UNNESTED_ARMS && choice->reads_parts)
 		return false;
-	return is_cheaper(unnested, choice, share * cost_of_subqueries(choice, unnested->plan));
+	return is_cheaper(unnested, choice, share * cost) &&
+		(gh_force_offload || unnested->weighed.by_device || unnested_in_memory <= in_memory);
 }
 
 /* ------------------------------------------------------------------ choice */
@@ -343,14 +377,16 @@ typedef struct Elsewhere
 } Elsewhere;
 
 static Choice
-make_choice(Query *query, GH_PLANNER_PARAMETERS, bool loopless)
+make_choice(Query *query, GH_PLANNER_PARAMETERS, bool loopless, bool is_weighed)
 {
 	uint64		before = gh_aggregate_plans;
 	uint64		parts = gh_parts_plans;
 	GhWantedList before_wanted = gh_wanted_begin();
+	GhWeighed	before_weighed = gh_weighed_begin(is_weighed);
 	Choice		choice;
 
 	choice.plan = loopless ? plan_loopless(query, GH_PLANNER_ARGUMENTS) : plan_query(query, GH_PLANNER_ARGUMENTS);
+	choice.weighed = gh_weighed_take(&before_weighed);
 	choice.cost = choice.plan->planTree->total_cost;
 	choice.common = 0;
 	choice.reads_parts = gh_parts_plans != parts;
@@ -369,7 +405,7 @@ plan_other(Query *query, GH_PLANNER_PARAMETERS, const Choice *first, bool loople
 	Choice		choice;
 
 	query->queryId = 0;
-	choice = make_choice(query, GH_PLANNER_ARGUMENTS, loopless);
+	choice = make_choice(query, GH_PLANNER_ARGUMENTS, loopless, true);
 	choice.plan->queryId = first->plan->queryId;
 	return choice;
 }
@@ -495,7 +531,7 @@ choose_plan(Query *query, GH_PLANNER_PARAMETERS)
 	Choice		hopeful;
 	Cost		limit;
 
-	choice = make_choice(query, GH_PLANNER_ARGUMENTS, false);
+	choice = make_choice(query, GH_PLANNER_ARGUMENTS, false, inlined != NULL || unnested != NULL);
 	if ((inlined != NULL || unnested != NULL) && reads_elsewhere(choice.plan))
 		inlined = unnested = NULL;
 	is_worth_it = gh_force_offload || choice.cost >= GH_WORTH_PLANNING;

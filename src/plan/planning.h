@@ -46,6 +46,7 @@ extern void gh_rowscan_init(void);
 extern void gh_join_init(void);
 extern void gh_aggregate_init(void);
 extern void gh_plan_choice_init(void);
+extern void gh_in_memory_init(void);
 extern void gh_key_values_init(void);
 
 /* ---- condition_order.c ---- */

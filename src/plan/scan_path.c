@@ -21,6 +21,7 @@
 
 #include "heap/layout.h"
 #include "plan/chain.h"
+#include "plan/in_memory.h"
 #include "plan/input_path.h"
 #include "plan/note.h"
 #include "plan/planning.h"
@@ -305,41 +306,20 @@ make_scan_path(PlannerInfo *root, RelOptInfo *rel, const GhConditions *condition
 }
 
 /*
- * What the path would cost if all pages were in memory, at the least: a row that is fetched, and its entry in the index.
- * The planner charges random_page_cost for each page, which is many times what a page in memory costs.
- */
-static Cost
-cost_in_memory(PlannerInfo *root, RelOptInfo *rel, Path *path)
-{
-	double		divisor = path->parallel_workers > 0 ? gh_parallel_divisor(path->parallel_workers) : 1.0;
-	double		tuples = path->rows * divisor;
-	Cost		index_cost;
-
-	if (IsA(path, BitmapHeapPath))
-		(void) compute_bitmap_pages(root, rel, ((BitmapHeapPath *) path)->bitmapqual, 1.0, &index_cost, &tuples);
-	else if (IsA(path, IndexPath))
-		tuples = ((IndexPath *) path)->indexselectivity * rel->tuples;
-	return tuples / divisor * (cpu_tuple_cost + cpu_index_tuple_cost);
-}
-
-/*
- * Whether reading all pages at this cost is better than the path, one of the relation's own: than a Seq Scan, if it costs
- * less.  Than an index, if it is clearly so, and would be if all pages were in memory; but an index that is looked into by values of
+ * Whether reading all pages at this cost, of which so much is for the pages, is better than the path, one of the relation's own: than a
+ * Seq Scan, if it costs less.  Than an index, if it is clearly so, and would be if all pages were in memory; but an index that is looked into by values of
  * a row outside of the query finds far less for most of these rows than for the mean of all keys, so that it stays.
  */
 bool
-gh_reading_all_wins(PlannerInfo *root, RelOptInfo *rel, Path *path, Cost startup, Cost total)
+gh_reading_all_wins(PlannerInfo *root, RelOptInfo *rel, Path *path, Cost startup, Cost total, Cost pages)
 {
-	double		page_cost;
-
 	if (path->pathtype == T_SeqScan || gh_is_rowscan_path(path))
 		return gh_costs_less(root, rel->rows, startup, total, path->startup_cost, path->total_cost);
 	if (gh_follows_outer_row(root, path))
 		return false;
-	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
 	return total <= GH_CLEAR_SHARE * path->total_cost &&
 		gh_costs_less(root, rel->rows, startup, total, path->startup_cost, path->total_cost) &&
-		total - page_cost * rel->pages <= cost_in_memory(root, rel, path);
+		gh_whole_cost_in_memory(total, pages) <= gh_cost_in_memory(root, path);
 }
 
 /*
@@ -366,7 +346,8 @@ take_places(PlannerInfo *root, RelOptInfo *rel, const GhConditions *conditions, 
 			continue;
 		scan = make_scan_path(root, rel, conditions, path->parallel_workers);
 		if (gh_has_more_disabled_nodes(scan, path, path) ||
-			!gh_reading_all_wins(root, rel, path, scan->startup_cost, scan->total_cost))
+			!gh_reading_all_wins(root, rel, path, scan->startup_cost, scan->total_cost,
+								 gh_note_page_cost(root, rel, false) * rel->pages))
 			continue;
 		scan->startup_cost = path->startup_cost;
 		scan->total_cost = path->total_cost;

@@ -30,6 +30,7 @@
 #include "gpuhash.h"
 #include "plan/chain.h"
 #include "plan/doubt.h"
+#include "plan/in_memory.h"
 #include "plan/index_side.h"
 #include "plan/join_path.h"
 #include "plan/join_plan.h"
@@ -40,9 +41,6 @@
 #include "plan/rows_path.h"
 #include "plan/scan_path.h"
 #include "plan/whole.h"
-
-/* cpu_operator_cost: a page of an index on the way down, as PostgreSQL charges (DEFAULT_PAGE_CPU_MULTIPLIER) */
-#define GH_DESCENT_PAGE_COST 50.0
 
 /*
  * Where all tables are expected to be in memory, and a chain without its pages costs no more than this share
@@ -244,20 +242,7 @@ find_join(PlannerInfo *root, Path *path, PlannedJoin *join)
 
 /* ------------------------------------------------------------ its price */
 
-/*
- * Of what a path costs, how much is for pages that may be in memory: all of those that are read from end to
- * end, and what an index scan costs beyond its way down and its rows.
- */
-static Cost
-index_pages_cost(const IndexPath *path)
-{
-	const IndexOptInfo *index = path->indexinfo;
-	double		tuples = path->indexselectivity * index->rel->tuples;
-	Cost		descent = (Max(index->tree_height, 0) + 1) * GH_DESCENT_PAGE_COST * cpu_operator_cost;
-
-	return Max(path->path.total_cost - descent - tuples * (cpu_tuple_cost + cpu_index_tuple_cost), 0);
-}
-
+/* Of what a bitmap scan costs, how much is for pages that may be in memory. */
 static Cost
 bitmap_pages_cost(const BitmapHeapPath *path)
 {
@@ -305,7 +290,10 @@ parts_pages_cost(PlannerInfo *root, const List *parts)
 	return cost;
 }
 
-/* real: of what the path really costs (gh_real_cost), not of what it says */
+/*
+ * Of what a path costs, how much is for pages that may be in memory: all of those that are read from end to end, and what an index scan
+ * costs beyond its way down and its rows.  real: of what the path really costs (gh_real_cost), not of what it says
+ */
 static Cost
 pages_cost(PlannerInfo *root, Path *path, bool real)
 {
@@ -324,7 +312,7 @@ pages_cost(PlannerInfo *root, Path *path, bool real)
 	if (IsA(path, MergeAppendPath))
 		return parts_pages_cost(root, ((MergeAppendPath *) path)->subpaths);
 	if (IsA(path, IndexPath))
-		return index_pages_cost((IndexPath *) path);
+		return gh_index_pages_cost((IndexPath *) path);
 	if (IsA(path, BitmapHeapPath))
 		return bitmap_pages_cost((BitmapHeapPath *) path);
 	/* rows that a device returns are charged for its pages alone */

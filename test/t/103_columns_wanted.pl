@@ -29,7 +29,7 @@ sub make_table
 	return;
 }
 
-sub sum_of { return "SELECT n, sum(price) FROM $_[0] WHERE shop < 60 GROUP BY n ORDER BY n" }
+sub sum_of { return "SELECT n, sum(price) FROM $_[0] WHERE shop < 120 GROUP BY n ORDER BY n" }
 sub plan_of { my ($query, $in) = @_; return well($in // $session, "EXPLAIN (COSTS OFF) $query") }
 # A planning that asks.
 sub ask { my ($table, $in) = @_; return plan_of(sum_of($table), $in) }
@@ -82,6 +82,14 @@ like($plan, qr/GpuHashAggregate.*GpuHashJoin.*Seq Scan on sold/s, 'the plan is a
 well($session, 'SET random_page_cost = 4; SET parallel_setup_cost = 0; SET max_parallel_workers_per_gather = 2');
 $plan = plan_of('SELECT sum(price * sold.n) FROM sold JOIN shop ON shop.id = sold.shop WHERE shop.id BETWEEN 10 AND 16');
 like($plan, qr/Nested Loop.*sold_shop_idx/s, 'a hundred rows by the index') or diag($plan);
+$plan = plan_of('SELECT n, sum(price) FROM sold WHERE shop BETWEEN 10 AND 16 GROUP BY n');
+like($plan, qr/^(?!.*GpuHash).*sold_shop_idx/s, 'likewise of a grouping without joins') or diag($plan);
+$plan = plan_of('SELECT n, sum(price) FROM sold WHERE shop BETWEEN 10 AND 700 GROUP BY n');
+like($plan, qr/GpuHashAggregate.*Seq Scan on sold/s, 'but not a hundred times as many') or diag($plan);
+$plan = plan_of('SELECT id, (SELECT sum(price) FROM sold WHERE sold.shop = shop.id) FROM shop WHERE region = 3 AND id < 40');
+like($plan, qr/SubPlan.*sold_shop_idx/s, 'nor is a subquery unnested that few rows ask') or diag($plan);
+$plan = plan_of('SELECT id, (SELECT sum(price) FROM sold WHERE sold.shop = shop.id) FROM shop WHERE region < 5');
+unlike($plan, qr/SubPlan/, 'but one that most of them do') or diag($plan);
 well($session, 'RESET random_page_cost; RESET parallel_setup_cost; RESET max_parallel_workers_per_gather');
 is(well($session, $join), well($other, $join), 'with the same rows');
 cmp_ok(GpuHash::Resident::column_pages($session, $join), '>', 0, 'out of columns');
@@ -117,7 +125,7 @@ well($session, 'RESET random_page_cost');
 
 # one statement asks once, however often it plans
 make_table('again', 12000);
-well($session, "DO \$\$ BEGIN FOR i IN 1 .. 5 LOOP EXECUTE 'EXPLAIN SELECT n, sum(price) FROM again WHERE shop < 60 GROUP BY n'; END LOOP; END \$\$");
+well($session, "DO \$\$ BEGIN FOR i IN 1 .. 5 LOOP EXECUTE 'EXPLAIN SELECT n, sum(price) FROM again WHERE shop < 120 GROUP BY n'; END LOOP; END \$\$");
 gate();
 is(begun(oid_of('again')), 0, 'one statement asks once');
 
