@@ -113,7 +113,9 @@ sub twice
 	}
 	return "${with}SELECT 1, " . $reads->() . "::text FROM $from UNION ALL SELECT 2, " . $reads->() . "::text FROM $read_once" if $how < 0.8 || !$nkeys;
 	$read_once =~ s/ w2$//;
-	return "${with}SELECT a.*, b.c$#$kinds AS other FROM " . ($from eq 'w' ? 'w a' : "($below) a") . ' JOIN ' . "$read_once b ON b.c0 = a.c0 AND b.c$#$kinds = a.c$#$kinds";
+	# by all keys, lest millions of rows come out
+	my $pairs = join(' AND ', map { "b.c$_ = a.c$_" } 0 .. $nkeys - 1, $#$kinds);
+	return "${with}SELECT a.*, b.c$#$kinds AS other FROM " . ($from eq 'w' ? 'w a' : "($below) a") . " JOIN $read_once b ON $pairs";
 }
 
 sub query
