@@ -15,12 +15,13 @@
  * does wait for is a warp that runs.  Should that take too long all the same, the row is
  * handed back, which is always right.
  *
- * Room for a group is claimed before a slot is taken, and given back if somebody else has taken that.  So at most half of
- * the slots are ever taken, and who looks for a group that is not there soon meets a free one, also where there is no room
- * for it.  As long as claims of others may be given back, who gets none looks once more.
+ * Room for a group is claimed before a slot is taken, and given back if somebody else has taken that.  So at
+ * most half of the slots are ever taken, and who looks for a group that is not there soon meets a free one,
+ * also where there is no room for it.  As long as claims of others may be given back, who gets none looks
+ * once more.
  *
- * A slot whose group could not be made after all, for want of room for its texts, is dead: it is passed, and keeps its claim.
- * The slots are filled anew before the rows come again.
+ * A slot whose group could not be made after all, for want of room for its texts, is dead: it is passed, and
+ * keeps its claim. The slots are filled anew before the rows come again.
  *
  * ROW is whatever has the values of a row, such as line_values.
  */
@@ -172,7 +173,10 @@ group_write(const plan_view &plan, const groups_view &groups, uint32_t group,
 	record->nulls = nulls;
 }
 
-/* Makes a group of the row's keys, with room that was claimed; GROUP_NONE: there is none for its texts after all. */
+/*
+ * Makes a group of the row's keys, with room that was claimed; GROUP_NONE: there is none for its texts after
+ * all.
+ */
 template <typename ROW> static __device__ uint32_t
 group_make(const plan_view &plan, const groups_view &groups, const ROW &row,
 		   uint64_t text_bytes, scan_counters *counters)
@@ -230,7 +234,10 @@ search_wait(group_search *search)
 	search->done = ++search->waits >= WAITS_MAX;
 }
 
-/* Takes a slot that was free, unless somebody else has; returns what is in it then, or 0: the search is over, or waits. */
+/*
+ * Takes a slot that was free, unless somebody else has; returns what is in it then, or 0: the search is over,
+ * or waits.
+ */
 template <typename ROW> static __device__ uint64_t
 search_claim(const plan_view &plan, const groups_view &groups, const ROW &row,
 			 uint64_t *slot, scan_counters *counters, group_search *search)

@@ -11,7 +11,8 @@
  *	5. A warp does the same with the states of a long segment's chunks, and puts the result to
  *	   the group's.
  *
- * Without keys all lines are one long segment, in the order that they have (WHOLE): steps 4 and 5 are all there is.
+ * Without keys all lines are one long segment, in the order that they have (WHOLE): steps 4 and 5 are all
+ * there is.
  *
  * Nothing here depends on which thread comes first: a group's lines, in their order, are cut and
  * merged in one way only.  So floats repeat themselves.

@@ -59,8 +59,8 @@ page_read_near(uint4 *to, const void *from, uint32_t bytes)
 }
 
 /*
- * Loads the columns from `first` on into the row; false: the page is broken.  *back: the row goes back.  Texts are read
- * later at text_at, where the page is, too.
+ * Loads the columns from `first` on into the row; false: the page is broken.  *back: the row goes back.
+ * Texts are read later at text_at, where the page is, too.
  */
 template <typename ROW> static __device__ __forceinline__ bool
 load_columns(const GhPageShape *shape, const ROW &row, const uint8_t *page, const uint8_t *text_at,

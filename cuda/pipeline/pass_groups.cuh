@@ -201,7 +201,10 @@ entry_find(const pass_table &table, uint32_t nslots, uint32_t nkeys, const uint6
 	return ENTRY_NONE;
 }
 
-/* Puts the group into the table, at a slot that was vacant, unless another one has; without an entry the slot stays busy. */
+/*
+ * Puts the group into the table, at a slot that was vacant, unless another one has; without an entry the slot
+ * stays busy.
+ */
 static __device__ __forceinline__ void
 entry_add(const pass_table &table, uint32_t entries, uint32_t nkeys, uint32_t at, const uint64_t *words, uint32_t nulls,
 		  uint32_t group)

@@ -2,10 +2,10 @@
  * pass_pages.cuh
  *		The kernel that adds up the rows of pages as it reads them (pipeline_pass.cu).
  *
- * A warp has a page at a time, in shared memory, and a lane every 32nd line of it.  No warp waits for another one, but at
- * the begin and the end of its block.  Without keys what the lanes' rows come to is added over the lanes at once
- * (pass_sums.cuh), and lane a has the sum of aggregate a; least and greatest values, moments and truth values each lane has
- * for itself.
+ * A warp has a page at a time, in shared memory, and a lane every 32nd line of it.  No warp waits for another
+ * one, but at the begin and the end of its block.  Without keys what the lanes' rows come to is added over
+ * the lanes at once (pass_sums.cuh), and lane a has the sum of aggregate a; least and greatest values,
+ * moments and truth values each lane has for itself.
  */
 #ifndef GPUHASH_PASS_PAGES_CUH
 #define GPUHASH_PASS_PAGES_CUH
@@ -21,8 +21,8 @@
 /* Warps of a block without keys.  With them a block's table of groups is its warps' together. */
 #define PASS_WARPS 4
 /*
- * Warps on a multiprocessor: with more there were fewer registers, and less room in the cache for what is read of tables, in which
- * each lane has a line of its own on its way.
+ * Warps on a multiprocessor: with more there were fewer registers, and less room in the cache for what is
+ * read of tables, in which each lane has a line of its own on its way.
  */
 #define PASS_WARPS_RESIDENT 16
 
@@ -113,8 +113,8 @@ pass_probes_bytes(uint32_t nprobes, uint32_t nparts, uint32_t nfills)
 }
 
 /*
- * What a lane has of its rows so far, or of those of all lanes.  Beside it there are, without keys, states of the lane's rows, by
- * aggregate, for those that are no sums: they are indexed, and so in memory.
+ * What a lane has of its rows so far, or of those of all lanes.  Beside it there are, without keys, states of
+ * the lane's rows, by aggregate, for those that are no sums: they are indexed, and so in memory.
  */
 struct pass_tally
 {
@@ -133,8 +133,8 @@ static_assert(GH_STEPS_MAX <= 32 && PASS_AGGREGATES_MAX <= 32, "a lane has a ste
 /* ---------------------------------------------------------------------- pages */
 
 /*
- * The vectors of a warp's rows, behind its page: zero at first, for arguments that an instruction does not have
- * are read.
+ * The vectors of a warp's rows, behind its page: zero at first, for arguments that an instruction does not
+ * have are read.
  */
 static __device__ __forceinline__ values_view
 warp_values(const pass_job &job, char *at)
@@ -156,8 +156,8 @@ warp_values(const pass_job &job, char *at)
 }
 
 /*
- * What is probed, copied by all threads of the block: the rows of tables would take it out of the cache again and again.
- * Who reads it waits for them.
+ * What is probed, copied by all threads of the block: the rows of tables would take it out of the cache again
+ * and again. Who reads it waits for them.
  */
 static __device__ const probe_view *
 probes_begin(const pass_job &job, char *at)
@@ -234,7 +234,10 @@ note_back_row(const pass_job &job, uint32_t page, uint32_t line, uint32_t step)
 		job.back[at] = {job.first + page, (uint16_t) line, (uint16_t) step};
 }
 
-/* A page is broken of which rows may have been added: as if more went back than there is room for, all is done once more. */
+/*
+ * A page is broken of which rows may have been added: as if more went back than there is room for, all is
+ * done once more.
+ */
 static __device__ void
 give_up(const pass_job &job)
 {

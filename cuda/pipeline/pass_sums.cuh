@@ -2,9 +2,10 @@
  * pass_sums.cuh
  *		Sums over the rows that the lanes of a warp have, all lanes together.
  *
- * A value plus a power of two is not negative.  Of that, each piece of 27 bits is summed over the lanes in a word of 32
- * bits, which 32 such pieces do not exceed; then the powers are taken off again.  So a sum costs a warp an addition across
- * the lanes for each piece, of which most values have two, and no lane has a state of its own.
+ * A value plus a power of two is not negative.  Of that, each piece of 27 bits is summed over the lanes in a
+ * word of 32 bits, which 32 such pieces do not exceed; then the powers are taken off again.  So a sum costs a
+ * warp an addition across the lanes for each piece, of which most values have two, and no lane has a state of
+ * its own.
  */
 #ifndef GPUHASH_PASS_SUMS_CUH
 #define GPUHASH_PASS_SUMS_CUH
@@ -35,7 +36,10 @@ add_lanes(uint32_t piece)
 #endif
 }
 
-/* The sum of the values that lanes of a mask have, for all lanes; each of them comes here, and those not in it have none. */
+/*
+ * The sum of the values that lanes of a mask have, for all lanes; each of them comes here, and those not in
+ * it have none.
+ */
 static __device__ __forceinline__ GhInt128
 sum_values(uint32_t mask, uint64_t low, uint64_t high)
 {

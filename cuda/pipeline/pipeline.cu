@@ -2,20 +2,21 @@
  * pipeline.cu
  *		Pipelines on a device: handles, requests, results.
  *
- * Requests are done in batches, each in a lane with a stream of its own.  The first part of a batch, which reads it over
- * the bus, is launched and not waited for; so is its way into the sink, behind that.  A poll looks at the oldest batch, does
- * what comes next of it, and launches the next ones, of this request or of those behind it.  So the bus has work between
- * polls, and pipelines of one thread overlap.  The first batch is launched by submit.  Only the oldest batch changes the
- * sink, so that lines come there in the order of requests.
+ * Requests are done in batches, each in a lane with a stream of its own.  The first part of a batch, which
+ * reads it over the bus, is launched and not waited for; so is its way into the sink, behind that.  A poll
+ * looks at the oldest batch, does what comes next of it, and launches the next ones, of this request or of
+ * those behind it.  So the bus has work between polls, and pipelines of one thread overlap.  The first batch
+ * is launched by submit.  Only the oldest batch changes the sink, so that lines come there in the order of
+ * requests.
  *
- * Where rows become several there is one batch at a time: how many rows are done at a time then depends on the batch
- * before, and where batches end is to depend on the requests alone.
+ * Where rows become several there is one batch at a time: how many rows are done at a time then depends on
+ * the batch before, and where batches end is to depend on the requests alone.
  *
- * All memory that a request needs beside the sink's is taken before its first batch; so what
- * ends it later is the stop flag, or the device.  A lane for which there is none is left alone while another one is in use.
- * When a request is stopped the sink is what it was before: rows and records
- * that were added are cut off, and groups are put back as they were saved (pipeline_group_room.cu).  However a request ends,
- * nothing that was launched for it is under way any more, for its memory is the caller's again.
+ * All memory that a request needs beside the sink's is taken before its first batch; so what ends it later is
+ * the stop flag, or the device.  A lane for which there is none is left alone while another one is in use.
+ * When a request is stopped the sink is what it was before: rows and records that were added are cut off, and
+ * groups are put back as they were saved (pipeline_group_room.cu).  However a request ends, nothing that was
+ * launched for it is under way any more, for its memory is the caller's again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -200,8 +201,8 @@ is_stopped(const cuda_pipeline *pipeline)
 }
 
 /*
- * Launches batches while there is room for them, so that the device does not wait for their polls.  The stop flag is left
- * to these; an error ends the request if it is the oldest, and else waits for its turn.
+ * Launches batches while there is room for them, so that the device does not wait for their polls.  The stop
+ * flag is left to these; an error ends the request if it is the oldest, and else waits for its turn.
  */
 static void
 launch_ahead(cuda_pipeline *pipeline)
@@ -236,8 +237,8 @@ stop_request(cuda_pipeline *pipeline, GhError *error)
 }
 
 /*
- * There was no room to list the rows that go back, or for groups: all that is under way, of which nothing is in the sink, is done once
- * more, and from here on with a place for each row.
+ * There was no room to list the rows that go back, or for groups: all that is under way, of which nothing is
+ * in the sink, is done once more, and from here on with a place for each row.
  */
 static void
 do_without_pass(cuda_pipeline *pipeline)

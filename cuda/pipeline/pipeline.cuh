@@ -2,11 +2,11 @@
  * pipeline.cuh
  *		Pipelines: the host's structs, and what the files pipeline*.cu offer each other.
  *
- * A request is done in batches of rows, each in a lane, which has memory and a stream of its own: while one batch goes
- * into the sink, the next one is read.  Of a batch each row has a place in vectors, vector by vector, so that the
- * threads of a warp read one vector's values side by side.  A thread has a row from there on, and does all steps with
- * it, and with all that it becomes, one after the other (pipeline_run.cu).  So what a row becomes, and whether
- * any of it has to go back, one thread knows.
+ * A request is done in batches of rows, each in a lane, which has memory and a stream of its own: while one
+ * batch goes into the sink, the next one is read.  Of a batch each row has a place in vectors, vector by
+ * vector, so that the threads of a warp read one vector's values side by side.  A thread has a row from there
+ * on, and does all steps with it, and with all that it becomes, one after the other (pipeline_run.cu).  So
+ * what a row becomes, and whether any of it has to go back, one thread knows.
  */
 #ifndef GPUHASH_PIPELINE_CUH
 #define GPUHASH_PIPELINE_CUH
@@ -54,7 +54,10 @@ struct pipe_memory
 /* Rows of a batch that there is memory for: at first, and at most. */
 #define BATCH_ROWS_MIN ((uint32_t) 8192)
 #define BATCH_ROWS_MAX ((uint32_t) 1 << 20)
-/* Where rows may become several, so many are counted at first, and then as many as become about so many lines. */
+/*
+ * Where rows may become several, so many are counted at first, and then as many as become about so many
+ * lines.
+ */
 #define BATCH_ROWS_SEVERAL ((uint32_t) 1 << 16)
 #define BATCH_LINES ((uint64_t) 1 << 22)
 /* Memory of a batch, about, and its pages at most. */
@@ -312,7 +315,10 @@ extern GhStatus input_reserve(cuda_pipeline *pipeline, uint64_t host_bytes, uint
 /* sums[i]: of counts before i, of so many, and one more. */
 extern GhStatus sums_launch(cuda_pipeline *pipeline, const uint64_t *counts, uint64_t *sums, uint32_t count,
 							GhError *error);
-/* Has what has been counted so far sent to the host, and counters set to zero (last); fetch: and waits for it. */
+/*
+ * Has what has been counted so far sent to the host, and counters set to zero (last); fetch: and waits for
+ * it.
+ */
 extern GhStatus counters_send(cuda_pipeline *pipeline, bool last, GhError *error);
 extern GhStatus counters_fetch(cuda_pipeline *pipeline, GhError *error);
 
@@ -448,7 +454,10 @@ extern GhStatus run_launch(cuda_pipeline *pipeline, uint32_t step, GhError *erro
 /* Of rows that become several, those from first up to end: their lines, put to the sink's copies. */
 extern GhStatus emit_launch(cuda_pipeline *pipeline, uint32_t step, uint32_t first, uint32_t end, GhError *error);
 
-/* Does the row go back from here on?  It is not counted behind steps any more, and true: it is the first to say so. */
+/*
+ * Does the row go back from here on?  It is not counted behind steps any more, and true: it is the first to
+ * say so.
+ */
 static __device__ __forceinline__ bool
 row_turns_back(const pipe_view &view, const batch_view &batch, uint32_t row, uint32_t entered)
 {
@@ -469,10 +478,10 @@ adds_rows(const cuda_pipeline *pipeline)
 /* ---------------------------------------------------------- pipeline_batch.cu */
 
 /*
- * A batch of a request, in the pipeline's lane.  batch_read puts it into the stream up to where it is known how many lines
- * it becomes.  batch_ready says GH_BUSY until the device is through with the lane's phase, or waits.
- * Then nothing reads the request's input any more, and batch_take puts the lines into the sink, of the oldest batch alone;
- * batch_tell, behind that, tells the request.
+ * A batch of a request, in the pipeline's lane.  batch_read puts it into the stream up to where it is known
+ * how many lines it becomes.  batch_ready says GH_BUSY until the device is through with the lane's phase, or
+ * waits. Then nothing reads the request's input any more, and batch_take puts the lines into the sink, of the
+ * oldest batch alone; batch_tell, behind that, tells the request.
  */
 extern GhStatus batch_read(cuda_pipeline *pipeline, GhPipelineRequest *request, GhError *error);
 extern GhStatus batch_ready(cuda_pipeline *pipeline, bool wait, GhError *error);
@@ -492,7 +501,9 @@ extern GhStatus lines_refuse(cuda_pipeline *pipeline, const pipe_lines *lines, G
 extern GhStatus groups_take(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *error);
 /* Of rows that are one line each: those of the batch, whose counters then are on their way to the host. */
 extern GhStatus groups_take_rows(cuda_pipeline *pipeline, GhError *error);
-/* When these are there: GH_BUSY: some rows found no group, and are being added to what has grown meanwhile. */
+/*
+ * When these are there: GH_BUSY: some rows found no group, and are being added to what has grown meanwhile.
+ */
 extern GhStatus groups_settle(cuda_pipeline *pipeline, GhError *error);
 /* Has the batch's counters sent, with how many groups there are. */
 extern GhStatus groups_send_counters(cuda_pipeline *pipeline, GhError *error);

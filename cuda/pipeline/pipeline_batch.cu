@@ -8,13 +8,13 @@
  *	3. The lines go to the sink, unless there is no place for them: then their rows go back, with all their lines.
  *	4. Counts are made of the rows that do not go back, and those that do are listed.
  *
- * Step 1 and the first sums are launched and not waited for (batch_read): they read the input over the bus, which is
- * most of the time, and the host goes on with other batches meanwhile.  So are the lines' way into the sink and the counts
- * (batch_take), but where the host has to see first how much memory the lines need.  When all is through the request is
- * told (batch_tell), and the lane is free.
+ * Step 1 and the first sums are launched and not waited for (batch_read): they read the input over the bus,
+ * which is most of the time, and the host goes on with other batches meanwhile.  So are the lines' way into
+ * the sink and the counts (batch_take), but where the host has to see first how much memory the lines need.
+ * When all is through the request is told (batch_tell), and the lane is free.
  *
- * The stop flag is looked at before and behind step 1 (pipeline.cu), and before each of the pieces of step 2, as long as
- * what the request has put into the sink can be taken out again.
+ * The stop flag is looked at before and behind step 1 (pipeline.cu), and before each of the pieces of step 2,
+ * as long as what the request has put into the sink can be taken out again.
  */
 #include <string.h>
 
@@ -342,7 +342,10 @@ tell_batch(cuda_pipeline *pipeline, GhPipelineRequest *request, const batch_inpu
 
 /* ----------------------------------------------------------------------- a batch */
 
-/* More rows at a time where they become few lines, fewer where they become many: counting them shall not take long. */
+/*
+ * More rows at a time where they become few lines, fewer where they become many: counting them shall not take
+ * long.
+ */
 static void
 adapt_rows(cuda_pipeline *pipeline)
 {

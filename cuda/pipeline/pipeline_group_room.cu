@@ -2,7 +2,8 @@
  * pipeline_group_room.cu
  *		Memory for the groups of a pipeline, and more of it; groups as they were before a request.
  *
- * Groups keep their numbers.  All but texts is one allocation, which is made anew with more room and filled again.
+ * Groups keep their numbers.  All but texts is one allocation, which is made anew with more room and filled
+ * again.
  */
 #include "cuda/pipeline/pipeline.cuh"
 #include "cuda/pipeline/group_find.cuh"

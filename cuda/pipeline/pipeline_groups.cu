@@ -2,15 +2,16 @@
  * pipeline_groups.cu
  *		The groups of a pipeline: lines find theirs and are added to its states.
  *
- * First each line looks its group up or makes it (group_find.cuh); where there was no room the table grows and they look
- * once more.  A row that has a line without a group goes back with all its lines.  The others are added as
- * group_reduce.cuh has it, in the order of lines.
+ * First each line looks its group up or makes it (group_find.cuh); where there was no room the table grows
+ * and they look once more.  A row that has a line without a group goes back with all its lines.  The others
+ * are added as group_reduce.cuh has it, in the order of lines.
  *
- * Where rows are a line each (groups_take_rows) the host does not wait for the look-up: what found its group is added at
- * once, and what did not is seen with the batch's counters (groups_settle).  Of a group's lines in a batch either all
- * find it or none does: room only gets less, and who finds none looks once more whether another took the last of it for
- * the same keys (search_claim).  So they are added in their order all the same.  Where rows become several the host
- * waits, for then a row of which one line lacks a group must not have added another one (groups_take).
+ * Where rows are a line each (groups_take_rows) the host does not wait for the look-up: what found its group
+ * is added at once, and what did not is seen with the batch's counters (groups_settle).  Of a group's lines
+ * in a batch either all find it or none does: room only gets less, and who finds none looks once more whether
+ * another took the last of it for the same keys (search_claim).  So they are added in their order all the
+ * same.  Where rows become several the host waits, for then a row of which one line lacks a group must not
+ * have added another one (groups_take).
  *
  * So it is where lines are added for several sets: each line looks up a group of every set, and when all rows that lack
  * one are known, the lines of the others are added set by set, one after the other, for a group may be one of several
@@ -47,7 +48,9 @@ find_kernel(const pipe_view view, const plan_view plan, const batch_view batch, 
 	add_tally(&counters->no_group, lacks);
 }
 
-/* The groups of rows that are a line each; again: those that have one have been added, and are not any more. */
+/*
+ * The groups of rows that are a line each; again: those that have one have been added, and are not any more.
+ */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
 find_rows_kernel(const pipe_view view, const batch_view batch, const groups_view groups, const lines_view out,
 				 bool again)
@@ -328,7 +331,10 @@ whole_kernel(const reduce_job job, pipe_counters *counters, pipe_counters *to)
 	send_counters(to, counters, true);
 }
 
-/* Adds the lines whose rows do not go back to their groups of a set; first: of the first one of which something is added. */
+/*
+ * Adds the lines whose rows do not go back to their groups of a set; first: of the first one of which
+ * something is added.
+ */
 static GhStatus
 add_set(cuda_pipeline *pipeline, const pipe_lines *lines, uint32_t set, bool first, GhError *error)
 {

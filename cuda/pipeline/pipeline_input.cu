@@ -4,9 +4,9 @@
  *		groups, and those of a table that no row matched.  They become the vectors of a batch.
  *
  * Of pages a block has one at a time, in shared memory, and every check is of this copy; a thread has a line.
- * Where the bytes are not those of a heap page, or a tuple is not of the shape, the whole page is handed back.
- * Pages are read where they are (readable, or in their places of spans), or are sent in one piece.  Texts stay
- * where the page is on the device until the batch is done.
+ * Where the bytes are not those of a heap page, or a tuple is not of the shape, the whole page is handed
+ * back. Pages are read where they are (readable, or in their places of spans), or are sent in one piece.
+ * Texts stay where the page is on the device until the batch is done.
  */
 #include <string.h>
 
@@ -16,7 +16,10 @@
 #include "cuda/pipeline/row_program.cuh"
 
 #define PAGE_THREADS 128
-/* Blocks on a multiprocessor that read pages over the bus: a few keep it busy, and other kernels shall have room. */
+/*
+ * Blocks on a multiprocessor that read pages over the bus: a few keep it busy, and other kernels shall have
+ * room.
+ */
 #define PAGE_BLOCKS 3
 /* Likewise of pages that are in the device's memory: as many as there are registers for (64 a thread). */
 #define NEAR_BLOCKS 8
@@ -478,8 +481,8 @@ groups_input_kernel(const pipe_view view, const batch_view batch, const plan_vie
 }
 
 /*
- * A row of a probe's table, if it has no mark.  All columns are NULL but for those that it fills, and what the steps in
- * front of the probe set is set, while filters among them drop nothing.
+ * A row of a probe's table, if it has no mark.  All columns are NULL but for those that it fills, and what
+ * the steps in front of the probe set is set, while filters among them drop nothing.
  */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
 unmatched_input_kernel(const pipe_view view, const batch_view batch, uint32_t step, uint64_t first)

@@ -3,12 +3,14 @@
  *		What the lanes of pipelines leave for those after them: streams, events, page-locked memory, and the memory that
  *		batches are worked on in.
  *
- * To make all that takes longer than to read a small table, and to free device memory waits for all that runs on the
- * device.  So a lane takes its kit from a pipeline before it, if one has left some, the last one first.
+ * To make all that takes longer than to read a small table, and to free device memory waits for all that runs
+ * on the device.  So a lane takes its kit from a pipeline before it, if one has left some, the last one
+ * first.
  *
- * Memory that is kept is taken from the budget of GhHost.lasting; where a host has none it is not kept.  It is
- * freed when there would be too little for anybody else (device_spare_with).  The kits of a pipeline whose device
- * failed are not kept.  Other threads take and leave kits at the same time: kits_lock guards what is kept.
+ * Memory that is kept is taken from the budget of GhHost.lasting; where a host has none it is not kept.  It
+ * is freed when there would be too little for anybody else (device_spare_with).  The kits of a pipeline whose
+ * device failed are not kept.  Other threads take and leave kits at the same time: kits_lock guards what is
+ * kept.
  */
 #include <pthread.h>
 

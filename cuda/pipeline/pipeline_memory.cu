@@ -8,7 +8,10 @@
 #include "cuda/pipeline/pipeline.cuh"
 #include "cuda/pipeline/group_reduce.cuh"
 
-/* After a CUDA call failed what is on the device is unknown.  The queue sees to it that nothing reads a caller's memory. */
+/*
+ * After a CUDA call failed what is on the device is unknown.  The queue sees to it that nothing reads a
+ * caller's memory.
+ */
 GhStatus
 pipe_failed(pipe_memory *memory, cudaError_t status, const char *call, GhError *error)
 {
@@ -347,9 +350,9 @@ adds_floats(const cuda_pipeline *pipeline)
 }
 
 /*
- * Memory for batches of a request of so many rows.  Without memory for more they are as large as they can be, and it
- * is an error only where there is none for the least; but floats are added in an order that depends on the requests
- * alone, and not on memory.
+ * Memory for batches of a request of so many rows.  Without memory for more they are as large as they can be,
+ * and it is an error only where there is none for the least; but floats are added in an order that depends on
+ * the requests alone, and not on memory.
  */
 GhStatus
 batch_reserve(cuda_pipeline *pipeline, uint64_t rows, GhError *error)

@@ -2,8 +2,9 @@
  * pipeline_pass.cu
  *		Pages that are added up by the kernel that reads them: one pass, with no place for each row.
  *
- * Where rows are added to one group, or to few, and most pages of a request are in the device's memory already, neither
- * the bus nor the sink is what a request waits for, but what its kernels write for one another.  So one kernel does all (pass_pages.cuh):
+ * Where rows are added to one group, or to few, and most pages of a request are in the device's memory
+ * already, neither the bus nor the sink is what a request waits for, but what its kernels write for one
+ * another.  So one kernel does all (pass_pages.cuh):
  *
  *	1. A warp has one page at a time, in shared memory, and has its next one brought into L2 meanwhile; a lane has a line,
  *	   whose vectors are in shared memory, too.
@@ -13,12 +14,13 @@
  *	   to the group when the batch is the oldest.  With keys that is when the batch's groups go to those of the pipeline
  *	   (pipeline_pass_groups.cu).
  *
- * Integers that are counted and summed have a kernel of their own, without vectors (pass_direct.cuh), which leaves to
- * the one above what it does not take.
+ * Integers that are counted and summed have a kernel of their own, without vectors (pass_direct.cuh), which
+ * leaves to the one above what it does not take.
  *
- * A request is one batch.  Rows that go back are listed as they come, and put in their order by the host.  If there are more of
- * them than the list has room for, or more groups than the batch has, or a page is broken of which rows may have been added, all
- * is done once more in the other way (do_without_pass), for nothing of it is in the sink yet.
+ * A request is one batch.  Rows that go back are listed as they come, and put in their order by the host.  If
+ * there are more of them than the list has room for, or more groups than the batch has, or a page is broken
+ * of which rows may have been added, all is done once more in the other way (do_without_pass), for nothing of
+ * it is in the sink yet.
  *
  * Not for sums of floats: here the order of rows depends on how many blocks there are.
  */
@@ -35,7 +37,10 @@
 /* Of a batch's memory: rows that go back, and chunks for all blocks. */
 #define PASS_ROWS ((uint64_t) 65536)
 
-/* What a list of pages takes as a rule: the first requests have fewer, and larger memory waits for the device. */
+/*
+ * What a list of pages takes as a rule: the first requests have fewer, and larger memory waits for the
+ * device.
+ */
 #define PASS_INPUT ((size_t) 512 << 10)
 /* With room for those that are left. */
 #define PASS_INPUT_DEVICE ((size_t) 1024 << 10)
@@ -279,7 +284,10 @@ pass_chunks(const cuda_pipeline *pipeline)
 	return std::min((uint32_t) PASS_BLOCKS_MAX, most_chunks(pipeline->lane->batch_rows));
 }
 
-/* As many blocks as are on the device at a time, but no more than have pages, and no more than so many chunks. */
+/*
+ * As many blocks as are on the device at a time, but no more than have pages, and no more than so many
+ * chunks.
+ */
 static GhStatus
 choose_blocks(cuda_pipeline *pipeline, pass_function *kernel, uint32_t npages, const pass_cut *cut,
 			  uint32_t chunks, uint32_t *blocks, GhError *error)
@@ -446,8 +454,8 @@ pass_launch(cuda_pipeline *pipeline, const GhPipelineRequest *request, const bat
 }
 
 /*
- * The general kernel does the pages that the other one has left of the batch, and the host waits.  Where they are many
- * it does all of the requests that are to come.
+ * The general kernel does the pages that the other one has left of the batch, and the host waits.  Where they
+ * are many it does all of the requests that are to come.
  */
 static GhStatus
 do_rest(cuda_pipeline *pipeline, GhError *error)

@@ -2,9 +2,9 @@
  * pipeline_pass_groups.cu
  *		The groups of a batch that is done in one pass, as the host has them: memory, and their way into the pipeline's.
  *
- * pass_groups.cuh says how the batch's rows are added to them.  When the batch is the oldest, and the pipeline has room
- * for as many groups more (pass_can_be_taken), a thread takes one of them to that of the pipeline.  So what is in the sink is
- * never changed by a batch that may have to be done once more.
+ * pass_groups.cuh says how the batch's rows are added to them.  When the batch is the oldest, and the
+ * pipeline has room for as many groups more (pass_can_be_taken), a thread takes one of them to that of the
+ * pipeline.  So what is in the sink is never changed by a batch that may have to be done once more.
  */
 #include <algorithm>
 
@@ -23,8 +23,8 @@ is_countable(const GhAggregate *aggregate)
 }
 
 /*
- * Counts and sums, of few groups, behind few joins: TPC-H's q5 and q9, with five, are faster with lists, which make full warps, q5
- * seven times (BENCHMARKS.md).
+ * Counts and sums, of few groups, behind few joins: TPC-H's q5 and q9, with five, are faster with lists,
+ * which make full warps, q5 seven times (BENCHMARKS.md).
  */
 bool
 pass_groups_suit(const cuda_pipeline *pipeline)

@@ -2,10 +2,11 @@
  * pipeline_plan.cu
  *		Puts the plan of a pipeline, and what follows from it, into device memory.
  *
- * A vector that is no constant has a place among the arrays of a batch: one for low words and NULLs, one more for high
- * words where some value of it has one.  Steps may set a vector more than once.  Where a row becomes several, the steps
- * behind are done with one after the other, and each has to find what was there before the one in front of it: such
- * vectors are saved in further places, by each probe that multiplies, and when a row enters.
+ * A vector that is no constant has a place among the arrays of a batch: one for low words and NULLs, one more
+ * for high words where some value of it has one.  Steps may set a vector more than once.  Where a row becomes
+ * several, the steps behind are done with one after the other, and each has to find what was there before the
+ * one in front of it: such vectors are saved in further places, by each probe that multiplies, and when a row
+ * enters.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,9 +2,9 @@
  * pipeline_records.cu
  *		The rows that a pipeline keeps as records (GhRecordHead), as they are given out.
  *
- * How many bytes each line's record takes is summed up, so that each is written to its place by the line's thread, in
- * the order of lines.  Records lie in segments that never move; none is in two of them.  Where there is no memory for
- * the next segment the lines' rows go back.
+ * How many bytes each line's record takes is summed up, so that each is written to its place by the line's
+ * thread, in the order of lines.  Records lie in segments that never move; none is in two of them.  Where
+ * there is no memory for the next segment the lines' rows go back.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -186,7 +186,9 @@ pipe_records_take(cuda_pipeline *pipeline, const pipe_lines *lines, GhError *err
 
 /* --------------------------------------------------------------------- results */
 
-/* Whole records of so many bytes, from a record's begin on; *needed: of the first one, if it is no whole one. */
+/*
+ * Whole records of so many bytes, from a record's begin on; *needed: of the first one, if it is no whole one.
+ */
 static size_t
 whole_records(const char *buffer, uint64_t bytes, size_t *needed)
 {

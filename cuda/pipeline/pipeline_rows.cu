@@ -2,9 +2,10 @@
  * pipeline_rows.cu
  *		The rows of the table that a pipeline makes.
  *
- * A row is words: NULL bits, behind them a bit that says that it has no key and one that a match with it hands back;
- * then a word or two for each value.  Texts lie in one heap, and a row has where.  Lines are appended in their order.
- * How much room they need is known before the first is written, so that they are all appended, or their rows go back.
+ * A row is words: NULL bits, behind them a bit that says that it has no key and one that a match with it
+ * hands back; then a word or two for each value.  Texts lie in one heap, and a row has where.  Lines are
+ * appended in their order. How much room they need is known before the first is written, so that they are all
+ * appended, or their rows go back.
  */
 #include <stdlib.h>
 #include <string.h>

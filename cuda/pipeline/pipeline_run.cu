@@ -2,15 +2,16 @@
  * pipeline_run.cu
  *		The steps of a pipeline: a thread has a row, and does all steps with it.
  *
- * Where a probe makes several rows of one, the thread goes on with one match, through all steps behind, and then comes
- * back for the next (match_walk).  What steps set of vectors that were set before the probe is put back before each
- * further match (saved_vector).  So what a row becomes is known to one thread: how many lines, or that the row goes
- * back, and at which step that was seen.
+ * Where a probe makes several rows of one, the thread goes on with one match, through all steps behind, and
+ * then comes back for the next (match_walk).  What steps set of vectors that were set before the probe is put
+ * back before each further match (saved_vector).  So what a row becomes is known to one thread: how many
+ * lines, or that the row goes back, and at which step that was seen.
  *
- * Where rows may become several this is done twice: count_kernel counts the lines of each row and marks matches, then,
- * when it is known where each row's lines go, emit_kernel does the same once more and puts what the sink reads of
- * each line there.  Tables do not change meanwhile, so that it finds the same; and what a row enters with is put back
- * before.  So lines are in the order of rows, and of each row's matches, whatever thread comes first.
+ * Where rows may become several this is done twice: count_kernel counts the lines of each row and marks
+ * matches, then, when it is known where each row's lines go, emit_kernel does the same once more and puts
+ * what the sink reads of each line there.  Tables do not change meanwhile, so that it finds the same; and
+ * what a row enters with is put back before.  So lines are in the order of rows, and of each row's matches,
+ * whatever thread comes first.
  */
 #include "cuda/pipeline/row_steps.cuh"
 

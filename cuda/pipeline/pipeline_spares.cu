@@ -2,10 +2,11 @@
  * pipeline_spares.cu
  *		Small blocks of device memory that pipelines leave for those after them: what each has for its plan and its groups.
  *
- * To free device memory waits for all that runs on the device, of all pipelines; so with many short ones at a time it is
- * what they wait for.  Blocks are as large as powers of two, so that those of one pipeline fit the next one.  A pipeline's
- * budget has what it asked for; while a block is nobody's its memory is taken from the budget of GhHost.lasting, and
- * where a host has none, or there are enough, it is freed.  spares_lock guards what is kept.
+ * To free device memory waits for all that runs on the device, of all pipelines; so with many short ones at a
+ * time it is what they wait for.  Blocks are as large as powers of two, so that those of one pipeline fit the
+ * next one.  A pipeline's budget has what it asked for; while a block is nobody's its memory is taken from
+ * the budget of GhHost.lasting, and where a host has none, or there are enough, it is freed.  spares_lock
+ * guards what is kept.
  */
 #include <pthread.h>
 

@@ -2,15 +2,15 @@
  * pipeline_table.cu
  *		The table that a pipeline makes of its rows: an index by their keys; and marks of its rows.
  *
- * The index is a table of this engine, of keys and values of 8 bytes.  A value is the number of a row.  Where probes
- * are to find all rows of a key, and some key has several, the rows are sorted by the row that their key has in the
- * index, and such a key's value is the place in that list with which its rows begin (ROW_SEVERAL, table_chains.cuh).
- * The index is the handle that the caller gets, and has the rows.
+ * The index is a table of this engine, of keys and values of 8 bytes.  A value is the number of a row.  Where
+ * probes are to find all rows of a key, and some key has several, the rows are sorted by the row that their
+ * key has in the index, and such a key's value is the place in that list with which its rows begin
+ * (ROW_SEVERAL, table_chains.cuh). The index is the handle that the caller gets, and has the rows.
  *
- * Where a row keeps no more than one value of 8 bytes, which is NULL in none, and nothing else asks for rows, the index
- * has that value in place of the row's number, and there are no rows (in_index): so a probe reads one place of memory,
- * not two.  Whether some key has several rows is known when all keys are in the index.  If a probe is to find them all,
- * numbers take the values' places then.
+ * Where a row keeps no more than one value of 8 bytes, which is NULL in none, and nothing else asks for rows,
+ * the index has that value in place of the row's number, and there are no rows (in_index): so a probe reads
+ * one place of memory, not two.  Whether some key has several rows is known when all keys are in the index.
+ * If a probe is to find them all, numbers take the values' places then.
  */
 #include <stdlib.h>
 
@@ -379,7 +379,10 @@ hand_over(cuda_pipeline *pipeline, GhTable *index, GhMadeTable *made, GhError *e
 	return memory->failed ? GH_DEVICE_ERROR : GH_OK;
 }
 
-/* The flag is looked at before the keys are put into the index, and by that: then nothing of the rows has changed. */
+/*
+ * The flag is looked at before the keys are put into the index, and by that: then nothing of the rows has
+ * changed.
+ */
 GhStatus
 pipe_make_table(cuda_pipeline *pipeline, GhMadeTable *made, GhError *error)
 {

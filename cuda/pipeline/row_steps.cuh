@@ -41,8 +41,8 @@ struct match_walk
 };
 
 /*
- * Nothing more is done of a row that goes back; but where matches are marked all else that it becomes goes on, so that
- * of the first step at which it was seen all matches in front are marked.
+ * Nothing more is done of a row that goes back; but where matches are marked all else that it becomes goes
+ * on, so that of the first step at which it was seen all matches in front are marked.
  */
 static __device__ __forceinline__ void
 note_back(const pipe_view &view, row_run *run, uint32_t step)
@@ -54,7 +54,10 @@ note_back(const pipe_view &view, row_run *run, uint32_t step)
 
 /* ------------------------------------------------------------------- matches */
 
-/* Which view of a probe a row's key is looked up by: that of the table, or, if it is one of those keys, of the other rows. */
+/*
+ * Which view of a probe a row's key is looked up by: that of the table, or, if it is one of those keys, of
+ * the other rows.
+ */
 static __device__ __forceinline__ uint32_t
 view_of_row(const pipe_view &view, const probe_view *probes, uint32_t number, const line_values &row)
 {

@@ -71,7 +71,10 @@ locate_key(const table_view &view, uint64_t key, uint64_t *value, uint64_t **pla
 	return false;
 }
 
-/* Where the value of the key is, in a table of 8 bytes each; NULL: there is no such key.  *value is what it is. */
+/*
+ * Where the value of the key is, in a table of 8 bytes each; NULL: there is no such key.  *value is what it
+ * is.
+ */
 static __device__ __forceinline__ uint64_t *
 scan_locate(const table_view &view, uint64_t key, uint64_t *value)
 {

@@ -16,7 +16,10 @@
 #include "cuda/table/memory.cuh"
 #include "cuda/table/table.h"
 
-/* Bits that regions are picked by; the first of them tell enough of where a region is, in one pass of the sort. */
+/*
+ * Bits that regions are picked by; the first of them tell enough of where a region is, in one pass of the
+ * sort.
+ */
 #define REGION_BITS 32
 #define ARRANGE_BITS 8
 

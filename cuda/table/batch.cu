@@ -389,8 +389,8 @@ slice_by_regions(cuda_table *table, GhRequest *request, bool *done, GhError *err
 }
 
 /*
- * A large ADD of arrays on the device to an empty table is a BUILD, for which the table comes to be the same.  What
- * ends that for want of memory leaves it to slices, for which there may be enough.
+ * A large ADD of arrays on the device to an empty table is a BUILD, for which the table comes to be the same.
+ * What ends that for want of memory leaves it to slices, for which there may be enough.
  */
 static GhStatus
 add_by_build(cuda_table *table, GhRequest *request, bool *done, GhError *error)

@@ -12,8 +12,8 @@
  * A region's records and values lie together, where two counters have room for them.  Pairs whose key
  * has no slot in the end are listed, as keys with patterns of their own are: they are added afterwards.
  *
- * Equal keys: as in region.cuh until keys are queued, which they are if both buckets are full of others.  Equal
- * ones go to one list of the queue, whose head is changed by who has looked through it.
+ * Equal keys: as in region.cuh until keys are queued, which they are if both buckets are full of others.
+ * Equal ones go to one list of the queue, whose head is changed by who has looked through it.
  */
 #ifndef GPUHASH_BUILD_REGION_CUH
 #define GPUHASH_BUILD_REGION_CUH

@@ -7,7 +7,8 @@
  * (build_region.cuh).  Pairs that have no slot there are added as by ADD.
  *
  * It is given up, and the table is empty again, when a list is too short, as for a key that comes very often,
- * when too many keys find both buckets full, and when there is no memory for it: the build then goes its other way.
+ * when too many keys find both buckets full, and when there is no memory for it: the build then goes its
+ * other way.
  */
 #include "cuda/table/build_region.cuh"
 #include "cuda/table/build.cuh"

@@ -333,7 +333,10 @@ device_give_spare(void)
 	return pool_trim() || any;
 }
 
-/* Memory, which tests can make fail; what is only kept for later goes first.  Where there is none it is not sticky. */
+/*
+ * Memory, which tests can make fail; what is only kept for later goes first.  Where there is none it is not
+ * sticky.
+ */
 cudaError_t
 device_malloc(const GhHost *host, void **memory, uint64_t bytes)
 {

@@ -18,8 +18,8 @@
  * over all pieces alike, so none is worth more than another; README, "Tables larger than the
  * device's memory", has the figures.
  *
- * The driver maps host memory since CUDA 12.2, and tells so since 12.9.  Where it does not, or the system refuses,
- * such a table is refused memory like any other.
+ * The driver maps host memory since CUDA 12.2, and tells so since 12.9.  Where it does not, or the system
+ * refuses, such a table is refused memory like any other.
  */
 #include <cuda.h>
 #include <stdlib.h>

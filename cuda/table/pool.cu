@@ -2,14 +2,16 @@
  * pool.cu
  *		Device memory, some of it by CUDA's stream-ordered allocator.
  *
- * To get memory from the driver and to give it back takes half a millisecond for each gigabyte, as long as filling it does, and that
- * of an allocator which is cold takes one.  So where the process is one that goes on (GhHost.lasting) each device has a pool that keeps
- * what is given back for what is asked for next.  Out of it comes memory as long as no more than a share of the device's is in use by
- * it; what is more comes from the driver, and so does all memory of a process that does not go on, and of who has it for long and says
- * so by no GhHost.lasting.  A pool has no more than was in use at a time before, so that budgets bound it, too.
+ * To get memory from the driver and to give it back takes half a millisecond for each gigabyte, as long as
+ * filling it does, and that of an allocator which is cold takes one.  So where the process is one that goes
+ * on (GhHost.lasting) each device has a pool that keeps what is given back for what is asked for next.  Out
+ * of it comes memory as long as no more than a share of the device's is in use by it; what is more comes from
+ * the driver, and so does all memory of a process that does not go on, and of who has it for long and says so
+ * by no GhHost.lasting.  A pool has no more than was in use at a time before, so that budgets bound it, too.
  *
- * Allocations and frees are of a stream of their own, so that they are in order; who gets memory may use it in any stream, and
- * who gives it back has waited for the device.  Threads share all that: pools_lock guards what is made.
+ * Allocations and frees are of a stream of their own, so that they are in order; who gets memory may use it
+ * in any stream, and who gives it back has waited for the device.  Threads share all that: pools_lock guards
+ * what is made.
  */
 #include <cuda.h>
 #include <pthread.h>
@@ -152,7 +154,10 @@ release(void *memory)
 	return status == cudaSuccess ? cudaFreeAsync(memory, pool->stream) : status;
 }
 
-/* Gives memory back, of whichever device.  It waits for that first, so that kernels in flight keep what they use. */
+/*
+ * Gives memory back, of whichever device.  It waits for that first, so that kernels in flight keep what they
+ * use.
+ */
 cudaError_t
 device_release(void *memory)
 {

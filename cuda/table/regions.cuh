@@ -84,7 +84,9 @@ extern uint64_t regions_bin_pairs(const region_work *work);
 extern void regions_carve_counts(carver *carver, uint64_t count, region_work *work);
 extern GhStatus regions_list(cuda_table *table, const table_view &view, const entry_list *list,
 							 const region_work *work, GhError *error);
-/* Their queue's room, where no region has keys, and whether a batch of so many is worth writing all of them. */
+/*
+ * Their queue's room, where no region has keys, and whether a batch of so many is worth writing all of them.
+ */
 extern uint32_t regions_queue_room(const cuda_table *table, uint32_t slots);
 extern bool regions_worth(const cuda_table *table, uint64_t count);
 extern void regions_begin(cuda_table *table);

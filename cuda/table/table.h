@@ -583,8 +583,8 @@ extern void pipe_rows_destroy(struct pipe_rows *rows);
 #define NO_ROW UINT64_MAX
 
 /*
- * Puts the values that rows keep in the place of their numbers, as many as found in device memory, and absent in that of
- * NO_ROW and of NULLs; to be followed by a check.
+ * Puts the values that rows keep in the place of their numbers, as many as found in device memory, and absent
+ * in that of NO_ROW and of NULLs; to be followed by a check.
  */
 extern void pipe_rows_values(const struct pipe_rows *rows, uint64_t *values, uint32_t count, uint64_t absent,
 							 cudaStream_t stream);

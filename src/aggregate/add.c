@@ -39,7 +39,10 @@ gh_aggregate_scale(Datum value, int *scale)
 	return true;
 }
 
-/* Adds a value, that is not NULL, to what an aggregate has of a group; rows and values that are counted may be anything. */
+/*
+ * Adds a value, that is not NULL, to what an aggregate has of a group; rows and values that are counted may
+ * be anything.
+ */
 void
 gh_aggregate_add_datum(GhAggregateNode *node, uint32 group, int a, Datum value)
 {
@@ -207,7 +210,10 @@ gh_aggregate_put_groups(GhAggregateNode *node, GhPutRecord put, void *arg)
 	node->ngroups = 0;
 }
 
-/* The groups of the first level go to files, or come from such, of which the second level is made part by part. */
+/*
+ * The groups of the first level go to files, or come from such, of which the second level is made part by
+ * part.
+ */
 void
 gh_aggregate_part_files(GhAggregateNode *node)
 {

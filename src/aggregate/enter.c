@@ -3,12 +3,13 @@
  *		The pipeline that makes the groups, on the CPU, and the rows that PostgreSQL's expressions have computed for it;
  *		others enter as of any fragment (../fragment/enter.c).
  *
- * A row that the pipeline hands back is computed by PostgreSQL's expressions, from the scan's first condition on, and
- * enters again in front of the sink, with its keys and arguments as columns.  So values are added to a group in the
- * order of the rows.  What no vector can hold goes to a group of the node's own (groups.c): the row as a whole if it
- * is a key, else that value alone.
+ * A row that the pipeline hands back is computed by PostgreSQL's expressions, from the scan's first condition
+ * on, and enters again in front of the sink, with its keys and arguments as columns.  So values are added to
+ * a group in the order of the rows.  What no vector can hold goes to a group of the node's own (groups.c):
+ * the row as a whole if it is a key, else that value alone.
  *
- * Where the sink has no memory for one more group, all groups go to files, it is emptied, and the row comes again.
+ * Where the sink has no memory for one more group, all groups go to files, it is emptied, and the row comes
+ * again.
  */
 #include "postgres.h"
 
@@ -22,7 +23,9 @@
 #include "fragment/joined.h"
 #include "service/faults.h"
 
-/* For groups that are expected to come, this part of the memory is taken at once at most; by a guess, less. */
+/*
+ * For groups that are expected to come, this part of the memory is taken at once at most; by a guess, less.
+ */
 #define GH_EXPECTED_PART 4
 #define GH_GUESSED_BYTES_MAX ((Size) 1024 * 1024)
 #define GH_SLOT_BYTES 32
@@ -101,8 +104,8 @@ expected_groups(const GhAggregateNode *node)
 }
 
 /*
- * GhTextOrder.  An error ends the query as soon as the request is back: until then an engine is at work, which no error may
- * jump over.
+ * GhTextOrder.  An error ends the query as soon as the request is back: until then an engine is at work,
+ * which no error may jump over.
  */
 static int
 compare_texts(void *arg, uint32 a, const char *text, uint64 bytes, const char *other, uint64 other_bytes)
@@ -161,8 +164,8 @@ make_stage(GhAggregateNode *node)
 }
 
 /*
- * The pipeline from the rows of the scan, or those of the executor, to groups, which is made at the first call.
- * NULL: there is none, and PostgreSQL's expressions do the rows.
+ * The pipeline from the rows of the scan, or those of the executor, to groups, which is made at the first
+ * call. NULL: there is none, and PostgreSQL's expressions do the rows.
  */
 GhStage *
 gh_aggregate_stage(GhFragment *fragment)
@@ -284,7 +287,10 @@ gh_enter_row(GhAggregateNode *node)
 	return true;
 }
 
-/* Whether the sink takes a value for an aggregate; of floats it takes all, as long as their sum does not overflow. */
+/*
+ * Whether the sink takes a value for an aggregate; of floats it takes all, as long as their sum does not
+ * overflow.
+ */
 static bool
 sink_holds(const GhAggregate *aggregate, const GhSqlValue *value)
 {
@@ -306,8 +312,8 @@ argument_is_held(const GhAggregateNode *node, int a, const GhSqlValue *value)
 }
 
 /*
- * A value that a vector has in a row; constants are there already.  Whoever reads it, too, has the same value: a numeric
- * and what it is rounded to are two vectors.
+ * A value that a vector has in a row; constants are there already.  Whoever reads it, too, has the same
+ * value: a numeric and what it is rounded to are two vectors.
  */
 static void
 put_value(const GhEntered *entered, uint32 vector, uint32 row, const GhValueType *type, const GhSqlValue *value)
@@ -338,8 +344,8 @@ add_to_own(GhAggregateNode *node, uint32 group, int a, const GhSqlValue *value)
 }
 
 /*
- * Puts a row into the vectors.  One that several aggregates, filters or keys read has the value that one of them has;
- * where none adds anything it is NULL, as good as any for a filter.
+ * Puts a row into the vectors.  One that several aggregates, filters or keys read has the value that one of
+ * them has; where none adds anything it is NULL, as good as any for a filter.
  */
 static void
 fill_row(GhAggregateNode *node, uint32 row)
@@ -377,8 +383,8 @@ fill_row(GhAggregateNode *node, uint32 row)
 }
 
 /*
- * The sink's groups become the node's own.  So a row with which a sum of floats overflows does so as it does in
- * PostgreSQL, where that is an error.
+ * The sink's groups become the node's own.  So a row with which a sum of floats overflows does so as it does
+ * in PostgreSQL, where that is an error.
  */
 static void
 take_groups(GhAggregateNode *node)
@@ -428,8 +434,8 @@ enter_all(GhAggregateNode *node)
 }
 
 /*
- * Those that wait enter, in front of whatever comes next.  Where there is no pipeline yet they may wait on; not if
- * `at_once`: then they are added to groups of the node's own.
+ * Those that wait enter, in front of whatever comes next.  Where there is no pipeline yet they may wait on;
+ * not if `at_once`: then they are added to groups of the node's own.
  */
 void
 gh_enter_rows(GhAggregateNode *node, bool at_once)

@@ -243,8 +243,8 @@ absorb_groups(GhAggregateNode *node)
 }
 
 /*
- * Groups of the node's own, of which there are none, are those that the input is read into; regrouped: those that come
- * out of the second level, of DISTINCT or grouping sets.
+ * Groups of the node's own, of which there are none, are those that the input is read into; regrouped: those
+ * that come out of the second level, of DISTINCT or grouping sets.
  */
 void
 gh_aggregate_show(GhAggregateNode *node, bool regrouped)

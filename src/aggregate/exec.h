@@ -23,7 +23,10 @@ typedef enum GhAggregatePhase
 /* Groups that come out next. */
 #define GH_OUTPUT_GROUPS 256
 
-/* What a group is that HAVING lets out, but is not among those that are wanted (first.c); beside a GhRowState. */
+/*
+ * What a group is that HAVING lets out, but is not among those that are wanted (first.c); beside a
+ * GhRowState.
+ */
 #define GH_GROUP_UNWANTED 255
 
 typedef struct GhOutput
@@ -51,9 +54,10 @@ typedef struct GhShown
 } GhShown;
 
 /*
- * Aggregates that add each value once (DISTINCT).  The last keys of the groups that the input is read into are their arguments;
- * those that come out have the other keys, and are made of these (distinct.c).  Where there are several arguments, each row
- * is in a set of groups by each of them, of which the other arguments are NULL.
+ * Aggregates that add each value once (DISTINCT).  The last keys of the groups that the input is read into
+ * are their arguments; those that come out have the other keys, and are made of these (distinct.c).  Where
+ * there are several arguments, each row is in a set of groups by each of them, of which the other arguments
+ * are NULL.
  */
 typedef struct GhDistinct
 {
@@ -69,8 +73,8 @@ typedef struct GhDistinct
 } GhDistinct;
 
 /*
- * Grouping sets.  The groups that the input is read into are by the keys of all sets; those that come out, which have one
- * more key, the set's number, are made of these (sets.c).
+ * Grouping sets.  The groups that the input is read into are by the keys of all sets; those that come out,
+ * which have one more key, the set's number, are made of these (sets.c).
  */
 typedef struct GhSets
 {
@@ -160,7 +164,10 @@ gh_aggregate_expected(const GhAggregateNode *node)
 	return Max(expected, 1);
 }
 
-/* Bytes of the groups of a part that is read from files: with a second level, whose groups, mostly fewer, are there, too, less. */
+/*
+ * Bytes of the groups of a part that is read from files: with a second level, whose groups, mostly fewer, are
+ * there, too, less.
+ */
 static inline Size
 gh_aggregate_part_limit(const GhAggregateNode *node)
 {

@@ -2,12 +2,12 @@
  * final.c
  *		Groups as engines return them, each once.
  *
- * They are those of a device, which have come back, and those of a pipeline in this process, which stay in its sink.
- * They need not be found among others, and come out of the node as they came: from memory; where a device's are too
- * many for that, from a temporary file; out of the sink.
+ * They are those of a device, which have come back, and those of a pipeline in this process, which stay in
+ * its sink. They need not be found among others, and come out of the node as they came: from memory; where a
+ * device's are too many for that, from a temporary file; out of the sink.
  *
- * Few of them, if any, have another part: in GhGroups, of rows that no engine could hold, or of other participants.
- * These are merged into it (gh_final_groups_absorb), and do not come out here.
+ * Few of them, if any, have another part: in GhGroups, of rows that no engine could hold, or of other
+ * participants. These are merged into it (gh_final_groups_absorb), and do not come out here.
  */
 #include "postgres.h"
 
@@ -94,7 +94,10 @@ count_records(const char *records, Size size)
 	return count;
 }
 
-/* Keeps whole records, as of a pipeline's results (engine/pipeline/record.h).  Not any more once one has come out. */
+/*
+ * Keeps whole records, as of a pipeline's results (engine/pipeline/record.h).  Not any more once one has come
+ * out.
+ */
 void
 gh_final_groups_put(GhFinalGroups *final, const char *records, Size size)
 {
@@ -207,8 +210,8 @@ gh_final_groups_next(GhFinalGroups *final, const char **records, uint32 room)
 }
 
 /*
- * The same, of a sample of one group in `step`, where groups lie in an order, those of a sink; a device's are in none.  The order
- * of groups is no longer known then, until they are rewound.
+ * The same, of a sample of one group in `step`, where groups lie in an order, those of a sink; a device's are
+ * in none.  The order of groups is no longer known then, until they are rewound.
  */
 uint32
 gh_final_groups_sample(GhFinalGroups *final, const char **records, uint32 room, uint64 step)
@@ -228,7 +231,10 @@ gh_final_groups_sample(GhFinalGroups *final, const char **records, uint32 room, 
 	return n;
 }
 
-/* Some more records, one behind the other, all of which pass; NULL: there are none.  Not once some are absorbed. */
+/*
+ * Some more records, one behind the other, all of which pass; NULL: there are none.  Not once some are
+ * absorbed.
+ */
 const char *
 gh_final_groups_take(GhFinalGroups *final, Size *bytes)
 {

@@ -2,19 +2,20 @@
  * first.c
  *		ORDER BY ... LIMIT above groups: a condition that lets through the first ones of the order, and few others.
  *
- * The first key of the Sort is computed for a sample of the groups that HAVING lets out, and these tell what the
- * others have to be (../fragment/first.c).  Groups on a device are narrowed by it there (narrow.c).  Those on the host are
- * judged by it together with HAVING (having.c), some hundred at a time, before a tuple is made of any.
+ * The first key of the Sort is computed for a sample of the groups that HAVING lets out, and these tell what
+ * the others have to be (../fragment/first.c).  Groups on a device are narrowed by it there (narrow.c).
+ * Those on the host are judged by it together with HAVING (having.c), some hundred at a time, before a tuple
+ * is made of any.
  *
  * A group that does not come out is not seen by any expression of PostgreSQL's: so all that is computed of
  * groups has to have a program, or to be just a column, and a group for which PostgreSQL might raise an error
  * hands back.
  *
- * On the host the sample is taken when the first group is about to come out, from all over those that are in memory: a sink
- * has them in the order of their first rows, which may be that of the key.  Of groups in files, it is taken from the first
- * partitions, as many as it needs.  Where a program needs a subquery's result, the first groups come out before, and have it
- * computed.  Each participant of a parallel query has groups, and a sample, of its own: none of them
- * returns more of the first ones than are wanted of all.
+ * On the host the sample is taken when the first group is about to come out, from all over those that are in
+ * memory: a sink has them in the order of their first rows, which may be that of the key.  Of groups in
+ * files, it is taken from the first partitions, as many as it needs.  Where a program needs a subquery's
+ * result, the first groups come out before, and have it computed.  Each participant of a parallel query has
+ * groups, and a sample, of its own: none of them returns more of the first ones than are wanted of all.
  */
 #include "postgres.h"
 
@@ -72,7 +73,10 @@ begin(GhAggregateNode *node, uint64 wanted, uint64 sample)
 	return first->values == NULL ? NULL : first;
 }
 
-/* Whether all that PostgreSQL computes of a group has a program, and so has a condition on the key, which can be computed then. */
+/*
+ * Whether all that PostgreSQL computes of a group has a program, and so has a condition on the key, which can
+ * be computed then.
+ */
 static bool
 has_program(GhFirstGroups *first)
 {
@@ -165,7 +169,10 @@ give_up(GhAggregateNode *node)
 	node->looked = true;
 }
 
-/* Whether all has a program: HAVING, what is computed, and a condition on the key.  If not, whether it awaits a subquery's result. */
+/*
+ * Whether all has a program: HAVING, what is computed, and a condition on the key.  If not, whether it awaits
+ * a subquery's result.
+ */
 static bool
 can_be_judged(GhAggregateNode *node)
 {
@@ -232,7 +239,10 @@ others_follow(const GhAggregateNode *node)
 	return node->files != NULL || (node->regrouping != NULL && !gh_regroup_may_rewind(node));
 }
 
-/* Takes a sample of the groups in memory, and if that is enough, makes use of it.  Other groups may follow from files. */
+/*
+ * Takes a sample of the groups in memory, and if that is enough, makes use of it.  Other groups may follow
+ * from files.
+ */
 static void
 take_sample(GhAggregateNode *node, uint64 ngroups)
 {
@@ -261,7 +271,10 @@ is_sampling(GhAggregateNode *node, uint64 ngroups)
 	return !node->looked && sample > 0 && begin_on_host(node, wanted, sample);
 }
 
-/* Groups are in memory, of which none has come out, or the first ones, for which it waited: looks what of them is wanted. */
+/*
+ * Groups are in memory, of which none has come out, or the first ones, for which it waited: looks what of
+ * them is wanted.
+ */
 void
 gh_first_look(GhAggregateNode *node)
 {
@@ -275,14 +288,20 @@ gh_first_look(GhAggregateNode *node)
 		give_up(node);
 }
 
-/* Whether it is to look again when the first groups have come out: they ask for a subquery's result that programs need. */
+/*
+ * Whether it is to look again when the first groups have come out: they ask for a subquery's result that
+ * programs need.
+ */
 bool
 gh_first_awaits(const GhAggregateNode *node)
 {
 	return node->firsts != NULL && node->firsts->awaits;
 }
 
-/* HAVING's conditions, and behind these what lets the first groups through; NULL: all come out that HAVING lets out. */
+/*
+ * HAVING's conditions, and behind these what lets the first groups through; NULL: all come out that HAVING
+ * lets out.
+ */
 GhGroupsProgram *
 gh_first_program(const GhAggregateNode *node)
 {

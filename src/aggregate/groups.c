@@ -12,8 +12,9 @@
  *	1. The codes of all rows, and where each belongs in the table, which is fetched into cache.
  *	2. Row by row, the first group of the code, then the chain; a group is made where the keys are new.
  *
- * The table is of numbers of groups, with linear probing and at most half full.  It grows with the arrays that have a
- * group's code and the rest.  Its hash has a seed that nobody knows: codes that collide cannot be chosen.
+ * The table is of numbers of groups, with linear probing and at most half full.  It grows with the arrays
+ * that have a group's code and the rest.  Its hash has a seed that nobody knows: codes that collide cannot be
+ * chosen.
  *
  * All that grows with the groups lies in one memory context, the table included, so that its size is the
  * memory held.
@@ -28,7 +29,10 @@
 #include "aggregate/groups.h"
 #include "hash.h"
 
-/* What there is room for at first: so many, or half of those that were there before a reset, if they are not more than this. */
+/*
+ * What there is room for at first: so many, or half of those that were there before a reset, if they are not
+ * more than this.
+ */
 #define GH_GROUPS_FIRST 16
 #define GH_GROUPS_AGAIN_MAX 16384
 
@@ -187,7 +191,10 @@ make_group(GhGroups *groups, uint32 row)
 	return group;
 }
 
-/* The group of a row that is looked up shows that row's keys, where equal ones differ: 0 and -0, trailing blanks. */
+/*
+ * The group of a row that is looked up shows that row's keys, where equal ones differ: 0 and -0, trailing
+ * blanks.
+ */
 void
 gh_group_show_keys(GhGroups *groups, uint32 row)
 {
@@ -234,7 +241,10 @@ find_slots(const GhGroups *groups)
 	}
 }
 
-/* The group of a row, from the first one of its code on; 0: there is none.  *last: the last one that was looked at. */
+/*
+ * The group of a row, from the first one of its code on; 0: there is none.  *last: the last one that was
+ * looked at.
+ */
 static inline uint32
 search_chain(const GhGroups *groups, uint32 row, uint32 group, uint32 *last)
 {

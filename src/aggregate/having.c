@@ -4,16 +4,17 @@
  *
  * The first of the conditions, as far as all of them have programs, are evaluated for some hundred groups at
  * a time, over columns that are made of the groups' keys and states (GhGroupsPart).  A group for which one of
- * these is not true is left out.  What a program cannot tell of a group (a key or sum that 128 bits do not hold, a
- * quotient of too many digits) and the conditions behind those with programs are for PostgreSQL's expressions.
+ * these is not true is left out.  What a program cannot tell of a group (a key or sum that 128 bits do not
+ * hold, a quotient of too many digits) and the conditions behind those with programs are for PostgreSQL's
+ * expressions.
  *
  * No error is lost: PostgreSQL evaluates the conditions in their order, and none behind one that is not true.
  * Before that it makes the results of all aggregates of a group, which for states without a side cannot fail.
  * Programs raise nothing.
  *
- * Many groups of a device are judged there, by the same conditions, before they leave it (narrow.c).  Where an
- * ORDER BY ... LIMIT above wants the first groups alone, a longer program has behind the conditions what lets these
- * through (first.c).
+ * Many groups of a device are judged there, by the same conditions, before they leave it (narrow.c).  Where
+ * an ORDER BY ... LIMIT above wants the first groups alone, a longer program has behind the conditions what
+ * lets these through (first.c).
  */
 #include "postgres.h"
 
@@ -131,8 +132,8 @@ group_columns_mutator(Node *expr, GhAggregateNode *node)
 }
 
 /*
- * An expression over the scan tuple as one over groups, with constants for what has no columns.  Where a subquery's
- * result would be one, the program has to be made again when it is there.
+ * An expression over the scan tuple as one over groups, with constants for what has no columns.  Where a
+ * subquery's result would be one, the program has to be made again when it is there.
  */
 Expr *
 gh_having_over_groups(GhAggregateNode *node, const Expr *expr)
@@ -414,8 +415,8 @@ judge_by_conditions(GhAggregateNode *node, GhOutput *output)
 }
 
 /*
- * Which of the groups come out (GH_ROW_LIVE), are left out (GH_ROW_DROPPED, or GH_GROUP_UNWANTED, see first.c), or are for
- * PostgreSQL's expressions to judge (GH_ROW_BACK).
+ * Which of the groups come out (GH_ROW_LIVE), are left out (GH_ROW_DROPPED, or GH_GROUP_UNWANTED, see
+ * first.c), or are for PostgreSQL's expressions to judge (GH_ROW_BACK).
  */
 void
 gh_having_judge(GhAggregateNode *node, GhOutput *output)

@@ -59,7 +59,10 @@ gh_level_has_conditions(GhAggregateNode *node)
 	return node->fragment.css.ss.ps.qual == NULL || (compiled && node->having->whole);
 }
 
-/* Over the relation of groups (having.h), of which the translation may already have some, and their conditions. */
+/*
+ * Over the relation of groups (having.h), of which the translation may already have some, and their
+ * conditions.
+ */
 void
 gh_level_begin(GhLevel *level, GhTranslation *translation)
 {
@@ -154,8 +157,8 @@ gh_level_translate_computed(GhAggregateNode *node, GhTranslation *translation)
 }
 
 /*
- * The program is made, of two steps: the conditions, and what comes behind them.  All of the options is set, but for the
- * sink, which is 0.
+ * The program is made, of two steps: the conditions, and what comes behind them.  All of the options is set,
+ * but for the sink, which is 0.
  */
 bool
 gh_level_end(GhLevel *level, GhPipelineOptions *options)

@@ -3,10 +3,10 @@
  *		The groups as they come out, some hundred at a time: first those that engines made (final.c), then those in
  *		memory, and then those that wait in files.
  *
- * HAVING is asked of all of them at once (having.c), and only of a group that it does not leave out a tuple is made.  So it is
- * with what an ORDER BY ... LIMIT above does not want, once a sample of the groups tells (first.c).
- * A device's groups are judged before they leave it (narrow.c), or when they arrive, if nothing can be added to them, and
- * those that it leaves out are not even stored.
+ * HAVING is asked of all of them at once (having.c), and only of a group that it does not leave out a tuple
+ * is made.  So it is with what an ORDER BY ... LIMIT above does not want, once a sample of the groups tells
+ * (first.c). A device's groups are judged before they leave it (narrow.c), or when they arrive, if nothing
+ * can be added to them, and those that it leaves out are not even stored.
  */
 #include "postgres.h"
 
@@ -30,7 +30,10 @@ gh_output_key(const GhAggregateNode *node, const GhOutput *output, uint32 i, int
 		gh_groups_key(node->groups, output->first + i, k);
 }
 
-/* What the i-th group of the node's own has of aggregate a that its state does not hold; NULL: that holds all. */
+/*
+ * What the i-th group of the node's own has of aggregate a that its state does not hold; NULL: that holds
+ * all.
+ */
 const GhSide *
 gh_output_side(const GhAggregateNode *node, const GhOutput *output, uint32 i, int a)
 {
@@ -87,7 +90,9 @@ take_in_memory(GhAggregateNode *node, uint32 room)
 	return true;
 }
 
-/* Puts others of the node's own into memory, in place of those that have come out; false: there are no more. */
+/*
+ * Puts others of the node's own into memory, in place of those that have come out; false: there are no more.
+ */
 static bool
 next_groups(GhAggregateNode *node)
 {
@@ -128,7 +133,10 @@ take_groups(GhAggregateNode *node)
 
 /* ------------------------------------------------- as they come from a device */
 
-/* Whether a device's groups are all that there is of them: no part of one is on another, in this process or in another one. */
+/*
+ * Whether a device's groups are all that there is of them: no part of one is on another, in this process or
+ * in another one.
+ */
 bool
 gh_output_is_whole(const GhAggregateNode *node)
 {
@@ -178,8 +186,8 @@ keep_records(GhAggregateNode *node, char *kept)
 }
 
 /*
- * Keeps a device's groups, as records, but for those that HAVING leaves out, where that can be known by now.  They may
- * be grouped again (DISTINCT, grouping sets), and HAVING is about the groups of these.
+ * Keeps a device's groups, as records, but for those that HAVING leaves out, where that can be known by now.
+ * They may be grouped again (DISTINCT, grouping sets), and HAVING is about the groups of these.
  */
 void
 gh_output_take(GhAggregateNode *node, const char *records, Size size)
@@ -323,8 +331,8 @@ go_on_behind(GhAggregateNode *node, uint32 came, bool were_final)
 }
 
 /*
- * Before others of those in memory than the first ones come out: shows some of all of these, one of `step`, that HAVING lets out
- * for sure.  How many were looked at for that: `count`, or all.
+ * Before others of those in memory than the first ones come out: shows some of all of these, one of `step`,
+ * that HAVING lets out for sure.  How many were looked at for that: `count`, or all.
  */
 uint64
 gh_output_sample(GhAggregateNode *node, uint64 step, uint64 count, void (*show) (void *arg), void *arg)

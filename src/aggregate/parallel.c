@@ -2,22 +2,23 @@
  * parallel.c
  *		A GpuHashAggregate that all participants of a parallel query run together.
  *
- * Each participant reads its part of the scan into groups of its own.  When it is done it leaves them to the others, as
- * bytes.  Who starts when the last one was done has nothing left to read.
+ * Each participant reads its part of the scan into groups of its own.  When it is done it leaves them to the
+ * others, as bytes.  Who starts when the last one was done has nothing left to read.
  *
- * Where each has few groups, they are left in dynamic shared memory, and the last one that is done merges them all and
- * returns the final groups; the others return nothing, and nobody waits.
+ * Where each has few groups, they are left in dynamic shared memory, and the last one that is done merges
+ * them all and returns the final groups; the others return nothing, and nobody waits.
  *
- * Where they are many, or have outgrown a participant's memory, they are left in a file, by parts of the hash of their keys: in chunks
- * of one part each, of which each has the place of the one before it.  (A file for each part would be many files, and some file systems
- * take long to make these.)  A participant that has left a file waits until all are done; then each takes one part after the other, merges what all have
- * left of it, and returns its groups.  It waits only while it has returned nothing, and for others that are reading, so
+ * Where they are many, or have outgrown a participant's memory, they are left in a file, by parts of the hash
+ * of their keys: in chunks of one part each, of which each has the place of the one before it.  (A file for
+ * each part would be many files, and some file systems take long to make these.)  A participant that has left
+ * a file waits until all are done; then each takes one part after the other, merges what all have left of it,
+ * and returns its groups.  It waits only while it has returned nothing, and for others that are reading, so
  * that nobody is blocked by a full queue of result rows.  One that fails ends the query.
  *
- * Where a second level of groups is made of these (regroup.c), parts are of the hash of some of the keys: of aggregates with
- * DISTINCT of all but their arguments, so that all values of a group are in one part.  Those of grouping sets, or without other
- * keys, are all the last one's: it takes all parts.  So does it where few parts have any, since others would have nothing to do,
- * and it may use the memory of all.
+ * Where a second level of groups is made of these (regroup.c), parts are of the hash of some of the keys: of
+ * aggregates with DISTINCT of all but their arguments, so that all values of a group are in one part.  Those
+ * of grouping sets, or without other keys, are all the last one's: it takes all parts.  So does it where few
+ * parts have any, since others would have nothing to do, and it may use the memory of all.
  */
 #include "postgres.h"
 
@@ -31,11 +32,16 @@
 #include "aggregate/exec.h"
 #include "fragment/parallel.h"
 
-/* Bytes of a chunk, but where one group has more: those of all parts take a quarter of the memory for groups, within these limits. */
+/*
+ * Bytes of a chunk, but where one group has more: those of all parts take a quarter of the memory for groups,
+ * within these limits.
+ */
 #define GH_CHUNK_MIN ((Size) 1024)
 #define GH_CHUNK_MAX ((Size) 16 * 1024)
 
-/* Parts of groups with DISTINCT that there are for each participant, at least, where all of them take some. */
+/*
+ * Parts of groups with DISTINCT that there are for each participant, at least, where all of them take some.
+ */
 #define GH_EVEN_PARTS 2
 
 /* A place in a file. */
@@ -334,7 +340,10 @@ gh_aggregate_put_shared(GhAggregateNode *node)
 	return true;
 }
 
-/* GhPutRecord, of one that is left in shared memory if all are small enough together.  The one group without keys is no part. */
+/*
+ * GhPutRecord, of one that is left in shared memory if all are small enough together.  The one group without
+ * keys is no part.
+ */
 static void
 leave_record(void *arg, const char *record, Size size)
 {
@@ -639,8 +648,8 @@ gh_aggregate_attach(GhAggregateNode *node)
 }
 
 /*
- * This participant has read its part.  False: nothing comes out of the node here.  Else groups do: those of all, for it was
- * the last one, or parts that it takes.
+ * This participant has read its part.  False: nothing comes out of the node here.  Else groups do: those of
+ * all, for it was the last one, or parts that it takes.
  */
 bool
 gh_aggregate_hand_over(GhAggregateNode *node)

@@ -443,8 +443,8 @@ gh_record_states(const GhGroups *groups, const char *record, Size left)
 }
 
 /*
- * The least or greatest text that such a record has in a state, as a group of this process would have it: in *side, with a
- * datum in the current context.  NULL: it is another aggregate's state, or there was no text.
+ * The least or greatest text that such a record has in a state, as a group of this process would have it: in
+ * *side, with a datum in the current context.  NULL: it is another aggregate's state, or there was no text.
  */
 const GhSide *
 gh_record_text(const GhAggregateSpec *spec, const char *record, const GhAggregateState *state, GhSide *side)
@@ -532,8 +532,9 @@ gh_groups_merge_scan(GhGroups *groups, const char *records, Size size)
 }
 
 /*
- * Of such records, one behind the other, those whose keys some group has are merged into it: how many.  *turn is the
- * number of the first, and then of the next one behind them; the bits of those that were merged are set, of `room`.
+ * Of such records, one behind the other, those whose keys some group has are merged into it: how many.  *turn
+ * is the number of the first, and then of the next one behind them; the bits of those that were merged are
+ * set, of `room`.
  */
 uint64
 gh_groups_absorb_scan(GhGroups *groups, const char *records, Size size, uint64 *absorbed, uint64 room, uint64 *turn)
@@ -566,7 +567,10 @@ gh_groups_absorb_scan(GhGroups *groups, const char *records, Size size, uint64 *
 	return nabsorbed;
 }
 
-/* The texts that an engine's record has in states, as sides; those states are empty in *own then.  Bytes of the sides. */
+/*
+ * The texts that an engine's record has in states, as sides; those states are empty in *own then.  Bytes of
+ * the sides.
+ */
 static Size
 take_texts(const GhGroups *groups, const char *record, const GhAggregateState *states, GhAggregateState *own,
 		   GhSide *sides)

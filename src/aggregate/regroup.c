@@ -2,17 +2,19 @@
  * regroup.c
  *		Groups of groups: a second level of groups, made of those that the input was read into.
  *
- * The groups of the first level are final: they come from engines, from the node's own memory, and from files.  Each is
- * shown to what makes the second level of them (GhRegroupMethods: aggregates with DISTINCT, distinct.c, and grouping sets,
- * sets.c), some hundred at a time, and once or more often: that tells the keys of its group there, and adds it.
+ * The groups of the first level are final: they come from engines, from the node's own memory, and from
+ * files.  Each is shown to what makes the second level of them (GhRegroupMethods: aggregates with DISTINCT,
+ * distinct.c, and grouping sets, sets.c), some hundred at a time, and once or more often: that tells the keys
+ * of its group there, and adds it.
  *
- * Where all of the first level are in memory those of the second take their place in the node, and come out as any do.
- * Where they are in files they come part by part (spill.c), and what is made of one part alone (`whole`) comes out before the
- * next one is read; what others may add to is kept until all have been read.  Groups of the second level share the memory
- * with those of the first; if they outgrow it they go to files, by partition.
+ * Where all of the first level are in memory those of the second take their place in the node, and come out
+ * as any do. Where they are in files they come part by part (spill.c), and what is made of one part alone
+ * (`whole`) comes out before the next one is read; what others may add to is kept until all have been read.
+ * Groups of the second level share the memory with those of the first; if they outgrow it they go to files,
+ * by partition.
  *
- * The grouping set of all keys has the groups of the first level: these come out as they are (`same`), without the
- * key that tells the set, which the output knows.
+ * The grouping set of all keys has the groups of the first level: these come out as they are (`same`),
+ * without the key that tells the set, which the output knows.
  */
 #include "postgres.h"
 
@@ -222,9 +224,9 @@ regroup_all(GhRegrouping *level)
 }
 
 /*
- * The groups that the input was read into, which are final, become those that come out: node->shown tells what these are.
- * Each is shown in `npasses` passes but in `same`, whose groups these are.  What comes out first is in the node; there is more
- * of it by gh_regroup_next().
+ * The groups that the input was read into, which are final, become those that come out: node->shown tells
+ * what these are. Each is shown in `npasses` passes but in `same`, whose groups these are.  What comes out
+ * first is in the node; there is more of it by gh_regroup_next().
  */
 void
 gh_regroup(GhAggregateNode *node, int npasses, int same, const GhRegroupMethods *methods)
@@ -265,7 +267,10 @@ gh_regroup(GhAggregateNode *node, int npasses, int same, const GhRegroupMethods 
 	gh_fragment_clock(&node->fragment, &node->fragment.counts.merge_time, &clock);
 }
 
-/* Puts other groups in place of those in the node that have come out; false: there are none, but what files have. */
+/*
+ * Puts other groups in place of those in the node that have come out; false: there are none, but what files
+ * have.
+ */
 bool
 gh_regroup_next(GhAggregateNode *node)
 {
@@ -314,7 +319,10 @@ gh_regroup_rewind(GhAggregateNode *node)
 		show_kept(level);
 }
 
-/* Whether those groups come out that the input was read into: in the node, and before these what engines made. */
+/*
+ * Whether those groups come out that the input was read into: in the node, and before these what engines
+ * made.
+ */
 bool
 gh_regroup_is_first(const GhAggregateNode *node)
 {

@@ -5,7 +5,8 @@
  *		set (sets.c).
  *
  * Of an aggregate of the first level that pipeline adds up how many values there are, and, as a second
- * aggregate, what they come to.  To one with DISTINCT it adds the key that is its argument, where that is not NULL.
+ * aggregate, what they come to.  To one with DISTINCT it adds the key that is its argument, where that is not
+ * NULL.
  */
 #include "postgres.h"
 
@@ -84,8 +85,8 @@ add_up(SecondLevel *second, int a)
 }
 
 /*
- * Aggregate d of those with DISTINCT: of the key that is its argument, where that is not NULL, and a row with it passed the
- * filter.  Groups by other arguments have NULL there.
+ * Aggregate d of those with DISTINCT: of the key that is its argument, where that is not NULL, and a row with
+ * it passed the filter.  Groups by other arguments have NULL there.
  */
 static bool
 add_distinct(SecondLevel *second, int d)

@@ -2,10 +2,11 @@
  * sets.c
  *		Grouping sets: GROUPING SETS, ROLLUP and CUBE.
  *
- * The input is read into groups by the keys of all sets, by whatever engine, in parallel or not, in memory or through
- * files, as any groups.  When all are final they are merged, once for each set, into groups by the keys of the set
- * (regroup.c).  All sets' groups are together there: their keys are all keys, of which those that are not of
- * the set are NULL, and, behind them, the set's number, which tells such a NULL from a value that is NULL.
+ * The input is read into groups by the keys of all sets, by whatever engine, in parallel or not, in memory or
+ * through files, as any groups.  When all are final they are merged, once for each set, into groups by the
+ * keys of the set (regroup.c).  All sets' groups are together there: their keys are all keys, of which those
+ * that are not of the set are NULL, and, behind them, the set's number, which tells such a NULL from a value
+ * that is NULL.
  *
  * Where the groups by all keys are all on a device, it makes those of each set (narrow.c).
  *
@@ -126,7 +127,10 @@ add(GhRegrouping *level, GhGroups *groups, uint32 row, uint32 group)
 		gh_regroup_merge(level, row, a, groups, group, a);
 }
 
-/* GhRegroupMethods: a group by all keys is in one part, and so are all that have the keys in common that tell parts */
+/*
+ * GhRegroupMethods: a group by all keys is in one part, and so are all that have the keys in common that tell
+ * parts
+ */
 static bool
 is_whole(const GhRegrouping *level, int pass)
 {
@@ -146,7 +150,10 @@ static const GhRegroupMethods methods = {
 	.add = add,
 };
 
-/* The groups that the input was read into, which are final, become those of the grouping sets, which come out. */
+/*
+ * The groups that the input was read into, which are final, become those of the grouping sets, which come
+ * out.
+ */
 void
 gh_sets_groups(GhAggregateNode *node)
 {

@@ -82,9 +82,9 @@ gh_group_files_share(GhGroupFiles *files, const GhSharedParts *parts)
 }
 
 /*
- * In files of the first levels groups are together of which some keys are the same: what is made of these (regroup.c) is
- * complete when a file was read.  There are so many levels as the keys have values for; parts that are shared have to be by
- * the same keys.
+ * In files of the first levels groups are together of which some keys are the same: what is made of these
+ * (regroup.c) is complete when a file was read.  There are so many levels as the keys have values for; parts
+ * that are shared have to be by the same keys.
  */
 void
 gh_group_files_part_by(GhGroupFiles *files, const GhGroups *groups, const bool *is_part_key, double values)
@@ -95,7 +95,10 @@ gh_group_files_part_by(GhGroupFiles *files, const GhGroups *groups, const bool *
 		files->part_levels++;
 }
 
-/* Whether all groups that have these keys in common with one in memory are in memory, too: those of the partition that was read. */
+/*
+ * Whether all groups that have these keys in common with one in memory are in memory, too: those of the
+ * partition that was read.
+ */
 bool
 gh_group_files_are_whole(const GhGroupFiles *files)
 {
@@ -194,7 +197,10 @@ merge_records(GhGroupFiles *files, GhGroups *groups, Size size, int level)
 	put_groups(files, groups);
 }
 
-/* A partition of this level was read.  False: it did not fit in memory, and is in the files of the level below. */
+/*
+ * A partition of this level was read.  False: it did not fit in memory, and is in the files of the level
+ * below.
+ */
 static bool
 is_in_memory(GhGroupFiles *files, GhGroups *groups, int level)
 {

@@ -2,10 +2,11 @@
  * clones.h
  *		Functions that are compiled for several processors.
  *
- * A package is compiled for any processor of 64 bits, whose vectors compare and multiply no integers of 64 bits.  GCC
- * compiles a function with GH_CLONES in front once more for AVX2, which does, and the one for the processor at hand is
- * chosen when the library is loaded.  What such a function calls has to be inlined, to be compiled so, too.  They are static:
- * of others GCC exports the name from the library, whatever its visibility.
+ * A package is compiled for any processor of 64 bits, whose vectors compare and multiply no integers of 64
+ * bits.  GCC compiles a function with GH_CLONES in front once more for AVX2, which does, and the one for the
+ * processor at hand is chosen when the library is loaded.  What such a function calls has to be inlined, to
+ * be compiled so, too.  They are static: of others GCC exports the name from the library, whatever its
+ * visibility.
  */
 #ifndef GPUHASH_CLONES_H
 #define GPUHASH_CLONES_H

@@ -499,7 +499,10 @@ extern GhStatus gh_options_check(GhTableOptions *options, GhError *error);
 /* Checks arrays and sizes of a request against the table's options. */
 extern GhStatus gh_request_check(const GhTableOptions *options,
 								 const GhRequest *request, GhError *error);
-/* The same for a table that a pipeline made (GhMadeTable in pipeline.h); what it says to calls that would change it. */
+/*
+ * The same for a table that a pipeline made (GhMadeTable in pipeline.h); what it says to calls that would
+ * change it.
+ */
 extern GhStatus gh_made_request_check(uint32_t value_size, const GhRequest *request, GhError *error);
 extern GhStatus gh_made_refuse(GhError *error);
 /* Fills error and returns status; printf-like. */

@@ -47,8 +47,8 @@ extern const GhAggregateFunction *gh_find_aggregate(Oid function);
 /* ---- sides.c: what 128 bits cannot hold ---- */
 
 /*
- * What a state of 128 bits cannot hold of an aggregate's values, by PostgreSQL's own numeric
- * arithmetic, or its comparison of texts.  All datums lie in one context, each in a chunk of its own, and are 0 while there
+ * What a state of 128 bits cannot hold of an aggregate's values, by PostgreSQL's own numeric arithmetic, or
+ * its comparison of texts.  All datums lie in one context, each in a chunk of its own, and are 0 while there
  * is nothing.
  */
 typedef struct GhSide

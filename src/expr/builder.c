@@ -210,7 +210,10 @@ gh_translate_end(GhTranslation *translation)
 	return program;
 }
 
-/* A list of whole numbers that is longer is searched by halves, each of which takes as long as so many instructions. */
+/*
+ * A list of whole numbers that is longer is searched by halves, each of which takes as long as so many
+ * instructions.
+ */
 #define GH_SHORT_LIST 16
 #define GH_HALVING_INSTRUCTIONS 2
 

@@ -122,7 +122,10 @@ gh_translate_coalesce(GhTranslation *translation, CoalesceExpr *expr, GhOperand 
 	return true;
 }
 
-/* Of the largest, or least, value so far and one more: that one, if there was none so far or it is larger, or less. */
+/*
+ * Of the largest, or least, value so far and one more: that one, if there was none so far or it is larger, or
+ * less.
+ */
 static bool
 add_min_max(GhTranslation *translation, GhProgramOp op, bool padded, GhOperand *best, const GhOperand *value)
 {

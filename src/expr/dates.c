@@ -2,7 +2,8 @@
  * dates.c
  *		Parts of dates and times in programs: EXTRACT, date_part, date_trunc, times of a day.
  *
- * A timestamp with time zone is what clocks show in the session's (zones.c), and there is cut off as one without.
+ * A timestamp with time zone is what clocks show in the session's (zones.c), and there is cut off as one
+ * without.
  */
 #include "postgres.h"
 
@@ -266,7 +267,9 @@ translate_of_time(GhTranslation *translation, const Field *field, const GhOperan
 		no_field(translation);
 }
 
-/* The first day of such as a timestamp; or the timestamp without what is behind the hour, minute or second. */
+/*
+ * The first day of such as a timestamp; or the timestamp without what is behind the hour, minute or second.
+ */
 static bool
 translate_truncated(GhTranslation *translation, const Field *field, const GhOperand *timestamp, GhOperand *result)
 {
@@ -300,8 +303,8 @@ translate_of_moment(GhTranslation *translation, const Field *field, GhOperand *m
 }
 
 /*
- * Cut off at an hour or less, what is left is as far from UTC as the moment was; a day or more begins when clocks
- * show it.
+ * Cut off at an hour or less, what is left is as far from UTC as the moment was; a day or more begins when
+ * clocks show it.
  */
 static bool
 translate_truncated_moment(GhTranslation *translation, const Field *field, const GhZone *zone, const GhOperand *moment,

@@ -3,11 +3,10 @@
  *		What has no columns in an expression, made constants for one execution.
  *
  * A node does so before its rows are read, and so before PostgreSQL would evaluate anything: parameters and
- * expressions of them are made constants that raise no error and run nothing of a user's (unfailing.c).
- * They are evaluated here, not by the executor, because each function's arguments are looked at
- * before it is called.  Where another part is left as it is, there is no program, and PostgreSQL's expressions
- * do the rows.  A parameter that stands for a subquery not run yet is left, for the node to ask again
- * when it was.
+ * expressions of them are made constants that raise no error and run nothing of a user's (unfailing.c). They
+ * are evaluated here, not by the executor, because each function's arguments are looked at before it is
+ * called.  Where another part is left as it is, there is no program, and PostgreSQL's expressions do the
+ * rows.  A parameter that stands for a subquery not run yet is left, for the node to ask again when it was.
  */
 #include "postgres.h"
 
@@ -41,7 +40,9 @@ typedef struct Folding
 
 static bool evaluate(Folding *folding, Expr *expr, NullableDatum *result);
 
-/* A parameter of the statement.  A function's variable is asked for in the way in which that raises no error. */
+/*
+ * A parameter of the statement.  A function's variable is asked for in the way in which that raises no error.
+ */
 static bool
 extern_param(Folding *folding, const Param *param, NullableDatum *result)
 {
@@ -259,8 +260,8 @@ gh_fold_constants(PlanState *ps, Node *expr, ParamExecData **awaited)
 }
 
 /*
- * Translates conditions of a node, as they are in this execution.  False: one of them has no program, and *failed, where it
- * is asked for, is its number.  *awaited: as above.
+ * Translates conditions of a node, as they are in this execution.  False: one of them has no program, and
+ * *failed, where it is asked for, is its number.  *awaited: as above.
  */
 bool
 gh_translate_conditions(PlanState *ps, GhTranslation *translation, const List *conditions, int *failed,

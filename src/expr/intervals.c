@@ -2,9 +2,9 @@
  * intervals.c
  *		Intervals in programs: dates and timestamps that are moved by a constant one, and what lies between two.
  *
- * An interval has no vector.  A constant one (a parameter, say) becomes months, days and microseconds, which are
- * added one after the other, as PostgreSQL does.  What lies between two timestamps is a number of microseconds, as
- * long as it is but compared, or asked for its seconds or days: there are no months in it.
+ * An interval has no vector.  A constant one (a parameter, say) becomes months, days and microseconds, which
+ * are added one after the other, as PostgreSQL does.  What lies between two timestamps is a number of
+ * microseconds, as long as it is but compared, or asked for its seconds or days: there are no months in it.
  */
 #include "postgres.h"
 

@@ -2,9 +2,10 @@
  * key_code.c
  *		Keys of joins that are no whole number together, in programs: a code of their values, by which rows are looked up.
  *
- * Keys that are equal have the same code, others nearly always different ones: so the equalities are conditions on the
- * pair besides (../plan/join_plan.c).  A code is made of what the equality compares: of texts of their bytes under any
- * deterministic collation, of bpchar without trailing blanks.  Of numerics both sides must have one scale.
+ * Keys that are equal have the same code, others nearly always different ones: so the equalities are
+ * conditions on the pair besides (../plan/join_plan.c).  A code is made of what the equality compares: of
+ * texts of their bytes under any deterministic collation, of bpchar without trailing blanks.  Of numerics
+ * both sides must have one scale.
  */
 #include "postgres.h"
 
@@ -20,7 +21,10 @@ scale_of(const OpExpr *clause, int arg)
 	return gh_scale_of_typmod(exprTypmod(list_nth(clause->args, arg)));
 }
 
-/* Whether equality of two columns is one of which there is a code; with the collation, its program has to say. */
+/*
+ * Whether equality of two columns is one of which there is a code; with the collation, its program has to
+ * say.
+ */
 bool
 gh_clause_has_code(const OpExpr *clause)
 {

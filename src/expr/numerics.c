@@ -2,7 +2,8 @@
  * numerics.c
  *		Numerics in programs: their scales, quotients, rounding, numeric(p, s); and whole numbers as truth values.
  *
- * A numeric is an integer of 128 bits at a scale that is known here.  What PostgreSQL shows of it is in scales.c.
+ * A numeric is an integer of 128 bits at a scale that is known here.  What PostgreSQL shows of it is in
+ * scales.c.
  */
 #include "postgres.h"
 
@@ -60,7 +61,9 @@ rescale_constant(GhTranslation *translation, int digits, const GhOperand *operan
 									   (uint64) ((GhUint128) value >> 64), changed);
 }
 
-/* The operand with so many more digits, or fewer, by an operation that makes one of another; not its scales. */
+/*
+ * The operand with so many more digits, or fewer, by an operation that makes one of another; not its scales.
+ */
 static bool
 change_scale(GhTranslation *translation, GhProgramOp op, int scale, GhOperand *operand)
 {
@@ -96,7 +99,10 @@ gh_to_one_scale(GhTranslation *translation, GhOperand *args, int nargs)
 
 /* ------------------------------------------------------------------- stored */
 
-/* The instruction that reads a stored numeric so, if it is among those that every row gets to with the next one. */
+/*
+ * The instruction that reads a stored numeric so, if it is among those that every row gets to with the next
+ * one.
+ */
 static int
 find_stored(const GhTranslation *translation, const GhOperand *stored, int digits)
 {
@@ -110,7 +116,10 @@ find_stored(const GhTranslation *translation, const GhOperand *stored, int digit
 	return -1;
 }
 
-/* A numeric of a column without a scale, whose bytes are there: at so many digits, of which rows may show fewer. */
+/*
+ * A numeric of a column without a scale, whose bytes are there: at so many digits, of which rows may show
+ * fewer.
+ */
 bool
 gh_translate_stored(GhTranslation *translation, const GhOperand *stored, int digits, GhOperand *result)
 {
@@ -129,8 +138,8 @@ gh_translate_stored(GhTranslation *translation, const GhOperand *stored, int dig
 /* ----------------------------------------------------------------- quotients */
 
 /*
- * Decimal digits that 1 / value has after the point, where it ends: of a product of twos and fives, as many as the
- * twos or as the fives, whichever are more; -1: it does not end, or there is no such number.
+ * Decimal digits that 1 / value has after the point, where it ends: of a product of twos and fives, as many
+ * as the twos or as the fives, whichever are more; -1: it does not end, or there is no such number.
  */
 static int
 digits_of_inverse(GhUint128 value)
@@ -148,9 +157,10 @@ digits_of_inverse(GhUint128 value)
 }
 
 /*
- * The scale at which all quotients of such numbers are held.  By a divisor such as 2 or 100 that stands in the query,
- * a quotient has a few digits more than the number, however many PostgreSQL shows; and where it is rounded to fewer
- * digits, these are enough, too.  Sums of large quotients have no room for more (GH_SUM_BITS of the engines).
+ * The scale at which all quotients of such numbers are held.  By a divisor such as 2 or 100 that stands in
+ * the query, a quotient has a few digits more than the number, however many PostgreSQL shows; and where it is
+ * rounded to fewer digits, these are enough, too.  Sums of large quotients have no room for more (GH_SUM_BITS
+ * of the engines).
  */
 static int
 quotient_scale(GhTranslation *translation, const GhOperand *args, const Node *divisor)
@@ -234,7 +244,10 @@ translate_whole(GhTranslation *translation, GhProgramOp op, GhOperand *number, G
 							  result);
 }
 
-/* numeric(precision, scale): rounded, and within its precision; what is not goes back, for PostgreSQL's error. */
+/*
+ * numeric(precision, scale): rounded, and within its precision; what is not goes back, for PostgreSQL's
+ * error.
+ */
 static bool
 translate_typmod(GhTranslation *translation, GhOperand *number, int32 typmod, GhOperand *result)
 {

@@ -2,10 +2,11 @@
  * scales.c
  *		How many digits after the point PostgreSQL shows of a numeric, where rows differ in that.
  *
- * A program has all numerics of a vector at one scale.  PostgreSQL's have a scale each: a choice between several
- * has that of what is chosen, a quotient one that depends on its two numbers, and what is calculated with these is as
- * in PostgreSQL's +, - and *.  Values are equal whatever their scale; only who shows them, or sums them, needs
- * it.  So an operand says how its scales come about, and instructions are made of that when they are asked for.
+ * A program has all numerics of a vector at one scale.  PostgreSQL's have a scale each: a choice between
+ * several has that of what is chosen, a quotient one that depends on its two numbers, and what is calculated
+ * with these is as in PostgreSQL's +, - and *.  Values are equal whatever their scale; only who shows them,
+ * or sums them, needs it.  So an operand says how its scales come about, and instructions are made of that
+ * when they are asked for.
  */
 #include "postgres.h"
 
@@ -97,7 +98,9 @@ gh_scales_stored(const GhOperand *stored)
 	return scales;
 }
 
-/* What has one of two numerics in it has their scales, while the scales of none of it depend on a parameter. */
+/*
+ * What has one of two numerics in it has their scales, while the scales of none of it depend on a parameter.
+ */
 void
 gh_mix_scales(GhOperand *result, const GhScales *scales)
 {

@@ -2,10 +2,10 @@
  * shown.c
  *		How many digits after the point the values of a numeric column have, which its type does not tell.
  *
- * An engine has all values of a column at one scale.  Where the type has none it is one that nearly all values have
- * among those that ANALYZE has kept; a value with more digits is handed back.  So this decides on speed alone, but it must be the same
- * in all processes of a query, which put their sums together: therefore statistics are read as the query's snapshot
- * sees them, and not as they are now.
+ * An engine has all values of a column at one scale.  Where the type has none it is one that nearly all
+ * values have among those that ANALYZE has kept; a value with more digits is handed back.  So this decides on
+ * speed alone, but it must be the same in all processes of a query, which put their sums together: therefore
+ * statistics are read as the query's snapshot sees them, and not as they are now.
  */
 #include "postgres.h"
 
@@ -258,8 +258,8 @@ gh_shown_digits(Oid relation, AttrNumber number)
 /* ------------------------------------------------------------------ row types */
 
 /*
- * Tells the translation of a row type, which describes no relation itself, where an attribute comes from.  A type's
- * modifier of no digits in all, which there is not, says how many are read after the point.
+ * Tells the translation of a row type, which describes no relation itself, where an attribute comes from.  A
+ * type's modifier of no digits in all, which there is not, says how many are read after the point.
  */
 void
 gh_shown_note(TupleDesc desc, AttrNumber attno, Oid relation, AttrNumber number)
@@ -274,8 +274,8 @@ gh_shown_note(TupleDesc desc, AttrNumber attno, Oid relation, AttrNumber number)
 }
 
 /*
- * Of an attribute of the row type, which is such a numeric, or why there is no such number.  *guessed: it is no column of a
- * table, and nothing is known of its numbers.
+ * Of an attribute of the row type, which is such a numeric, or why there is no such number.  *guessed: it is
+ * no column of a table, and nothing is known of its numbers.
  */
 int
 gh_shown_of(TupleDesc desc, AttrNumber attno, bool *guessed)

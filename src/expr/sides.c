@@ -14,8 +14,8 @@
  * of a group's rows is lost between state and side, which MIN and MAX would need to choose
  * among equal numerics with different display scales; those of one scale have one.
  *
- * The least or greatest of texts is in the side alone, but in an engine's records (gh_side_of_text).  PostgreSQL compares
- * them, by their collation; equal ones are the same bytes.
+ * The least or greatest of texts is in the side alone, but in an engine's records (gh_side_of_text).
+ * PostgreSQL compares them, by their collation; equal ones are the same bytes.
  */
 #include "postgres.h"
 

@@ -2,8 +2,8 @@
  * texts.c
  *		LIKE, parts of texts, and their lengths in programs.
  *
- * A pattern is a constant, and characters are those of an encoding in which the engines find them: one byte each, or
- * UTF-8.
+ * A pattern is a constant, and characters are those of an encoding in which the engines find them: one byte
+ * each, or UTF-8.
  */
 #include "postgres.h"
 

@@ -626,8 +626,8 @@ gh_is_computed(const Expr *expr)
 }
 
 /*
- * Adds all that PostgreSQL computes for a row that comes out of a node, so that one for which it might raise an error is
- * handed back; false: that has no program.
+ * Adds all that PostgreSQL computes for a row that comes out of a node, so that one for which it might raise
+ * an error is handed back; false: that has no program.
  */
 bool
 gh_translate_computed(GhTranslation *translation, const List *targetlist, GhOverRows over_rows, void *arg)

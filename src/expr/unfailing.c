@@ -2,12 +2,12 @@
  * unfailing.c
  *		Which expressions can be evaluated before PostgreSQL would do it.
  *
- * PostgreSQL evaluates an expression when a row needs it, and may never come to it.  Nobody may notice that it
- * was evaluated sooner: it may raise no error, and run nothing of a user's (functions, checks of
- * domains, input functions, which run these).  This is a white list.  Of functions it has built-in ones
- * that depend on nothing but their arguments, the transaction's time and the time zone, each with bounds for
- * its arguments within which it raises nothing: values that occur in practice lie far inside of them.
- * What is not on the list, or is out of bounds, is left to PostgreSQL's expressions.
+ * PostgreSQL evaluates an expression when a row needs it, and may never come to it.  Nobody may notice that
+ * it was evaluated sooner: it may raise no error, and run nothing of a user's (functions, checks of domains,
+ * input functions, which run these).  This is a white list.  Of functions it has built-in ones that depend on
+ * nothing but their arguments, the transaction's time and the time zone, each with bounds for its arguments
+ * within which it raises nothing: values that occur in practice lie far inside of them. What is not on the
+ * list, or is out of bounds, is left to PostgreSQL's expressions.
  *
  * Comparisons, and arithmetic that programs have (functions.c), need not be here: a program hands a row back
  * where they fail.
@@ -29,7 +29,10 @@
 
 /* ------------------------------------------------------ bounds of arguments */
 
-/* Times within the years 1000 to 9999: with intervals of up to a thousand years, PostgreSQL's hold ten times that. */
+/*
+ * Times within the years 1000 to 9999: with intervals of up to a thousand years, PostgreSQL's hold ten times
+ * that.
+ */
 #define GH_DAY_MIN (-365242)
 #define GH_DAY_MAX 2921939
 #define GH_SAFE_MONTHS (12 * 1000)

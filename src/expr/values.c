@@ -270,7 +270,9 @@ unpack(Datum *value, MemoryContext unpacked)
 	return true;
 }
 
-/* Bytes of a number of the column in the row of a table, 0 where they are those of its class (GhKept.bytes). */
+/*
+ * Bytes of a number of the column in the row of a table, 0 where they are those of its class (GhKept.bytes).
+ */
 uint8
 gh_kept_bytes_of(const GhColumn *column)
 {

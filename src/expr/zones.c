@@ -2,17 +2,19 @@
  * zones.c
  *		Time zones in programs: moments (timestamptz), and what clocks show then (timestamp).
  *
- * A zone has two lists of entries (engine/program/program_zone.h), which are made of what PostgreSQL's own functions say of
- * it.  In the first one, clocks are ahead of UTC by a number of seconds from one transition to the next.  In the second one,
- * they are behind by as many as PostgreSQL takes for what they show, where that was never, or twice, too
- * (DetermineTimeZoneOffset): it looks for the first transition that is more than a day behind the clock read as UTC, and takes
- * what was before it where the clock is less than what the transition turns clocks to, and what was after it otherwise.  So
- * each transition is an entry again, from that time of the clock on.
+ * A zone has two lists of entries (engine/program/program_zone.h), which are made of what PostgreSQL's own
+ * functions say of it.  In the first one, clocks are ahead of UTC by a number of seconds from one transition
+ * to the next.  In the second one, they are behind by as many as PostgreSQL takes for what they show, where
+ * that was never, or twice, too (DetermineTimeZoneOffset): it looks for the first transition that is more
+ * than a day behind the clock read as UTC, and takes what was before it where the clock is less than what the
+ * transition turns clocks to, and what was after it otherwise.  So each transition is an entry again, from
+ * that time of the clock on.
  *
- * Of zones whose rules go on for ever, the years to 2100 are listed, and 9999, whose last day means never to many; rows of
- * other years are handed back.  So are those before 1900 where rules have no beginning.
+ * Of zones whose rules go on for ever, the years to 2100 are listed, and 9999, whose last day means never to
+ * many; rows of other years are handed back.  So are those before 1900 where rules have no beginning.
  *
- * The session's zone is that of the moment when a program is made, which is when its node first needs it in an execution.
+ * The session's zone is that of the moment when a program is made, which is when its node first needs it in
+ * an execution.
  */
 #include "postgres.h"
 
@@ -88,7 +90,8 @@ add_behind(GhZone *zone, pg_time_t clock, long offset)
 }
 
 /*
- * The zone between two moments; *ends: there is no transition behind.  False: it is none that a list could hold.
+ * The zone between two moments; *ends: there is no transition behind.  False: it is none that a list could
+ * hold.
  *
  * What is before a transition is not always what is after the one before: two may be at the same moment.
  */
@@ -154,7 +157,9 @@ keep_entries(Entries *kept, const Entries *entries)
 	memcpy(kept->values, entries->values, sizeof(int64) * entries->count);
 }
 
-/* The zone's lists; NULL, with a word on why: it has none.  They stay until some other zones were looked for. */
+/*
+ * The zone's lists; NULL, with a word on why: it has none.  They stay until some other zones were looked for.
+ */
 static const GhZone *
 find_zone(GhTranslation *translation, pg_tz *tz)
 {
@@ -198,8 +203,8 @@ gh_session_zone(GhTranslation *translation)
 }
 
 /*
- * An abbreviation that always means the same, which goes before a zone of that name, as to PostgreSQL; or a zone.  NULL: it
- * is neither.
+ * An abbreviation that always means the same, which goes before a zone of that name, as to PostgreSQL; or a
+ * zone.  NULL: it is neither.
  */
 static pg_tz *
 zone_of_name(const char *name)

@@ -4,8 +4,8 @@
  *
  * A node does not know its parents, so they are looked for in the plan.  A Limit reads no more than so many
  * rows of a Sort below it, and with WITH TIES those that are equal to the last one.  So a node may leave out
- * a row if it knows of as many that come before it by the first sort key alone.  In a parallel plan each process
- * has a Sort of its own, and the Limit is above the Gather Merge: workers do not know of it.
+ * a row if it knows of as many that come before it by the first sort key alone.  In a parallel plan each
+ * process has a Sort of its own, and the Limit is above the Gather Merge: workers do not know of it.
  */
 #include "postgres.h"
 
@@ -47,8 +47,8 @@ find_in_children(const Plan *plan, const Plan *wanted, GhBound *bound)
 }
 
 /*
- * The plan whose rows a node passes on, as many as there are and in their order, so that a Limit above it is about those,
- * too; or the node itself.
+ * The plan whose rows a node passes on, as many as there are and in their order, so that a Limit above it is
+ * about those, too; or the node itself.
  */
 static const Plan *
 passed_on_by(const Plan *plan)

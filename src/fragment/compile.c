@@ -110,8 +110,8 @@ find_operand(GhFragment *fragment, Expr *expr, GhOperand *operand)
 }
 
 /*
- * How the engines hold an expression's values, for this run's parameters.  exact: they must be able to.  Whether they
- * are of different scales, which are known.
+ * How the engines hold an expression's values, for this run's parameters.  exact: they must be able to.
+ * Whether they are of different scales, which are known.
  */
 bool
 gh_fragment_init_type(GhFragment *fragment, GhValueType *type, Expr *expr, bool exact)
@@ -152,8 +152,8 @@ gh_fragment_translate(GhFragment *fragment, GhTranslation *translation, Expr *ex
 }
 
 /*
- * A join: the columns that it looks up must be read, too; then what makes a match, and what rows must pass to come out, as
- * parts of the program.
+ * A join: the columns that it looks up must be read, too; then what makes a match, and what rows must pass to
+ * come out, as parts of the program.
  */
 static bool
 translate_join(GhFragment *fragment, GhTranslation *translation, GhJoined *joined, int number, ParamExecData **awaited)
@@ -180,8 +180,8 @@ translate_join(GhFragment *fragment, GhTranslation *translation, GhJoined *joine
 }
 
 /*
- * What rows of a scan, NULL for others, must pass, which *nfilters instructions say, and then of joins above it, those that
- * are probed.  joined: may be NULL.
+ * What rows of a scan, NULL for others, must pass, which *nfilters instructions say, and then of joins above
+ * it, those that are probed.  joined: may be NULL.
  */
 bool
 gh_fragment_translate_input(GhFragment *fragment, GhTranslation *translation, PlanState *scan, GhJoined *joined,
@@ -287,9 +287,9 @@ has_columns_of(const GhFragment *fragment, const GhProgram *program, const GhPro
 }
 
 /*
- * The program is made anew, as the node now has it.  The joins' tables, which are there, have the columns that the program
- * before reads, and must have all that this one does.  False: they do not, or there is no such program, and it stays as it
- * was.
+ * The program is made anew, as the node now has it.  The joins' tables, which are there, have the columns
+ * that the program before reads, and must have all that this one does.  False: they do not, or there is no
+ * such program, and it stays as it was.
  */
 bool
 gh_fragment_compile_again(GhFragment *fragment)

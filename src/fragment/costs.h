@@ -36,27 +36,28 @@ gh_cpu_pages_cost(double pages, double rows, double page_cost, int ninstructions
 }
 
 /*
- * What a page costs that a device reads where it is, and whose tuples are all visible: of one that is gone over and copied, 550 ns. On
- * three H200 hosts one process finds, pins, hands over and unpins 318,000 such pages in 80 to 125 ms, 250 to 390 ns each, where the bus
- * takes 160.
+ * What a page costs that a device reads where it is, and whose tuples are all visible: of one that is gone
+ * over and copied, 550 ns. On three H200 hosts one process finds, pins, hands over and unpins 318,000 such
+ * pages in 80 to 125 ms, 250 to 390 ns each, where the bus takes 160.
  */
 #define GH_PINNED_PAGE_SHARE 0.5
 /*
- * What one costs that is on the device already, in the unit of gpuhash.device_page_cost, of which 0.25 stand for 550 ns: its
- * place is looked up and named, some 20 ns, and nothing takes the bus.
+ * What one costs that is on the device already, in the unit of gpuhash.device_page_cost, of which 0.25 stand
+ * for 550 ns: its place is looked up and named, some 20 ns, and nothing takes the bus.
  */
 #define GH_RESIDENT_PAGE_COST 0.01
 
 /*
- * What it costs that a device goes on with the pages of another relation: this share of its start.  120 partitions of pages
- * that stay take 0.13 ms each on an H200, where a start takes about 1 ms.
+ * What it costs that a device goes on with the pages of another relation: this share of its start.  120
+ * partitions of pages that stay take 0.13 ms each on an H200, where a start takes about 1 ms.
  */
 #define GH_DEVICE_PART_COST 0.1
 
 /*
- * ... and for a device, but for its start: each page costs the process that supplies it, by what share of all is on the
- * device and what share only pinned, and at the least the bus, or one of the buses where pages are divided among several devices;
- * rows are decoded and added meanwhile.  page_cost is what reading costs, of a page as they are on the average.
+ * ... and for a device, but for its start: each page costs the process that supplies it, by what share of all
+ * is on the device and what share only pinned, and at the least the bus, or one of the buses where pages are
+ * divided among several devices; rows are decoded and added meanwhile.  page_cost is what reading costs, of a
+ * page as they are on the average.
  */
 static inline Cost
 gh_device_pages_cost(double pages, double page_cost, double resident, double pinned, double divisor, int buses)

@@ -3,9 +3,9 @@
  *		A fragment whose rows never pass through the host: pages go to the device, and
  *		groups or rows come back.
  *
- * The program is that of the CPU engine's way (input.c), but a pipeline on the device does the pages: supply.c brings
- * them there, device_joins.c has the tables made.  Rows that it hands back are
- * added here, by PostgreSQL's expressions, to the same groups or rows that its results go to.
+ * The program is that of the CPU engine's way (input.c), but a pipeline on the device does the pages:
+ * supply.c brings them there, device_joins.c has the tables made.  Rows that it hands back are added here, by
+ * PostgreSQL's expressions, to the same groups or rows that its results go to.
  *
  * Nothing comes out of the node before all is read.  So when the device is lost, or cannot go on, its
  * part and that of the rows handed back are forgotten, and this participant reads the same blocks
@@ -172,7 +172,10 @@ begin_run(GhFragment *fragment)
 
 /* ------------------------------------------------------- rows that come back */
 
-/* Makes the joins' tables on the host, too: a row that was handed back is to be joined.  False: the supply has failed. */
+/*
+ * Makes the joins' tables on the host, too: a row that was handed back is to be joined.  False: the supply
+ * has failed.
+ */
 bool
 gh_device_open_host_tables(GhFragment *fragment)
 {
@@ -441,8 +444,8 @@ look_at_sample(GhFragment *fragment)
 }
 
 /*
- * Of a fragment that has a program: makes the pipeline that the pages are to go to.  False: it is none of a device, or
- * cannot be made.
+ * Of a fragment that has a program: makes the pipeline that the pages are to go to.  False: it is none of a
+ * device, or cannot be made.
  */
 bool
 gh_device_begin(GhFragment *fragment)
@@ -491,8 +494,8 @@ gh_device_wants(GhFragment *fragment)
 }
 
 /*
- * Supplies the scan's pages that are left.  False: the supply has failed, or had done so before.  Together, all pages have
- * been taken then, too, for the others do not come back to those that are left.
+ * Supplies the scan's pages that are left.  False: the supply has failed, or had done so before.  Together,
+ * all pages have been taken then, too, for the others do not come back to those that are left.
  */
 static bool
 supply_scan(GhFragment *fragment, bool done)
@@ -558,9 +561,9 @@ fail_with_others(GhFragment *fragment)
 }
 
 /*
- * Of a right or full join, asks for the inner rows that had no match, as one of the participants: all that had one
- * are marked when everybody has read, if no row was handed back to anyone.  done: so it was here.  False: the
- * supply has failed, or another one's.
+ * Of a right or full join, asks for the inner rows that had no match, as one of the participants: all that
+ * had one are marked when everybody has read, if no row was handed back to anyone.  done: so it was here.
+ * False: the supply has failed, or another one's.
  */
 static bool
 supply_unmatched(GhFragment *fragment, bool done)

@@ -71,7 +71,10 @@ typedef struct GhPartRows
 	uint64		passed;			/* the scan's conditions */
 } GhPartRows;
 
-/* What a fragment has done on one device; where it is on several, those but the first have one each in the first one's set. */
+/*
+ * What a fragment has done on one device; where it is on several, those but the first have one each in the
+ * first one's set.
+ */
 typedef struct GhDeviceRun
 {
 	GhFragment *fragment;
@@ -136,8 +139,8 @@ typedef struct GhDeviceSharedTables
 } GhDeviceSharedTables;
 
 /*
- * In a parallel query over joins: participants make the joins' tables together on the device, or on each of several, before
- * they read the outer side, and, if any of them needs those, tables on the host afterwards.
+ * In a parallel query over joins: participants make the joins' tables together on the device, or on each of
+ * several, before they read the outer side, and, if any of them needs those, tables on the host afterwards.
  */
 typedef struct GhDeviceShared
 {

@@ -13,8 +13,9 @@
 #include "fragment/joined.h"
 
 /*
- * Whether PostgreSQL, if it evaluates an expression, is sure to come to a subquery's result that is not there yet, or has
- * no such part: nothing that is evaluated before may raise an error, or be a user's.  *awaited: that one.
+ * Whether PostgreSQL, if it evaluates an expression, is sure to come to a subquery's result that is not there
+ * yet, or has no such part: nothing that is evaluated before may raise an error, or be a user's.  *awaited:
+ * that one.
  */
 static bool
 comes_to_awaited(PlanState *ps, Node *node, ParamExecData **awaited)
@@ -70,7 +71,9 @@ reads_scan_always(const GhJoined *joined)
 	return true;
 }
 
-/* The result of a subquery that a condition is compared with, and that is not there yet; NULL: there is none. */
+/*
+ * The result of a subquery that a condition is compared with, and that is not there yet; NULL: there is none.
+ */
 static ParamExecData *
 awaited_by(PlanState *ps, Node *condition)
 {
@@ -80,8 +83,8 @@ awaited_by(PlanState *ps, Node *condition)
 }
 
 /*
- * Runs the subqueries whose results a node's condition is compared with, where it is sure that there is a row which that
- * is evaluated for: where all is done by a device, or nothing, no first row would run them.
+ * Runs the subqueries whose results a node's condition is compared with, where it is sure that there is a row
+ * which that is evaluated for: where all is done by a device, or nothing, no first row would run them.
  */
 void
 gh_device_run_awaited(PlanState *ps, Node *condition)
@@ -93,8 +96,8 @@ gh_device_run_awaited(PlanState *ps, Node *condition)
 }
 
 /*
- * Likewise of the scan's first condition.  Other conditions may never be reached; with a subquery in one of these, the
- * host does the node.
+ * Likewise of the scan's first condition.  Other conditions may never be reached; with a subquery in one of
+ * these, the host does the node.
  */
 void
 gh_device_run_first(GhFragment *fragment)

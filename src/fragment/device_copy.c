@@ -11,11 +11,12 @@
  * there first (GhProbe.changed).  Where that would take longer than to make the table of pages that are on the device
  * (gh_copy_tells_apart), it is made of pages, as ever.
  *
- * No query makes a copy for this: of pages a table is made in less time.  gpuhash_prewarm() of the index does, and queries by
- * the CPU engine do.  One that there is is made again in the background, where it is not right for many blocks.
+ * No query makes a copy for this: of pages a table is made in less time.  gpuhash_prewarm() of the index
+ * does, and queries by the CPU engine do.  One that there is is made again in the background, where it is not
+ * right for many blocks.
  *
- * The order is that of the proof: the query's snapshot is held, then the copy is asked.  Serializable transactions do without,
- * since no scan begins that would lock the relation.
+ * The order is that of the proof: the query's snapshot is held, then the copy is asked.  Serializable
+ * transactions do without, since no scan begins that would lock the relation.
  */
 #include "postgres.h"
 
@@ -37,10 +38,16 @@
 
 /* Bytes of the device for an entry, at most about, beside its texts. */
 #define GH_ENTRY_BYTES(ncolumns) (32 + 8 * (ncolumns))
-/* Of the host for a changed key, at most about: in the table of them, in arrays by its columns, and one that it is supplied from. */
+/*
+ * Of the host for a changed key, at most about: in the table of them, in arrays by its columns, and one that
+ * it is supplied from.
+ */
 #define GH_CHANGED_BYTES(nkeys) (4 * sizeof(ChangedKey) + 16 * (nkeys) + 16)
 
-/* A changed key, as the copy has it, and its number among them; and an entry of it, that one was found by, or GH_NO_ENTRY. */
+/*
+ * A changed key, as the copy has it, and its number among them; and an entry of it, that one was found by, or
+ * GH_NO_ENTRY.
+ */
 typedef struct ChangedKey
 {
 	uint64		key;
@@ -52,8 +59,9 @@ typedef struct ChangedKey
 #define GH_NO_ENTRY UINT64_MAX
 
 /*
- * Places of a table of keys, at least: all outer rows are looked up there.  In one of few places these are the same few, which
- * a device's memory gives one after the other: 280 keys in 330 places took twice as long as 10,000 in 12,000.
+ * Places of a table of keys, at least: all outer rows are looked up there.  In one of few places these are
+ * the same few, which a device's memory gives one after the other: 280 keys in 330 places took twice as long
+ * as 10,000 in 12,000.
  */
 #define GH_CHANGED_PLACES 65536.0
 
@@ -217,7 +225,9 @@ texts_of(const Reader *reader)
 	return gh_copy_address(&reader->hold, reader->copy->texts);
 }
 
-/* A supply of columns to a pipeline of these options, in its place; NULL: it has failed, and is the table's. */
+/*
+ * A supply of columns to a pipeline of these options, in its place; NULL: it has failed, and is the table's.
+ */
 static GhSupplyRows *
 begin_supply(Reader *reader, const GhPipelineOptions *options, GhRef *shared)
 {
@@ -454,7 +464,9 @@ supply_right_entries(Reader *reader, GhSupplyRows *rows)
 	return true;
 }
 
-/* Makes a table of this query's own of what was supplied, if there is anything; false: the supply has failed. */
+/*
+ * Makes a table of this query's own of what was supplied, if there is anything; false: the supply has failed.
+ */
 static bool
 finish_table(Reader *reader, GhSupplyRows *rows, GhTable **table)
 {
@@ -612,8 +624,8 @@ use_copy(Reader *reader)
 }
 
 /*
- * Takes the copy of the inner side's index for a table, if there is one that is right for nearly all of the relation, and if
- * what it is not right for can be told apart: not by participants of a parallel query.
+ * Takes the copy of the inner side's index for a table, if there is one that is right for nearly all of the
+ * relation, and if what it is not right for can be told apart: not by participants of a parallel query.
  */
 GhCopyTable
 gh_device_copy_table(GhFragment *fragment, int number)

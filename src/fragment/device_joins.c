@@ -2,10 +2,10 @@
  * device_joins.c
  *		The joins' tables of a fragment, made on the device from the inner sides' pages.
  *
- * An inner side is a scan, or joins over one, whose pages are supplied like those of the outer one, to a pipeline
- * that makes a table (engine/pipeline/pipeline.h): of the rows that come out of it, by the join's key, with the
- * columns that the node's program reads.  The joins themselves make nothing.  Or it is rows of any other plan,
- * which the join stores (device_rows.c).
+ * An inner side is a scan, or joins over one, whose pages are supplied like those of the outer one, to a
+ * pipeline that makes a table (engine/pipeline/pipeline.h): of the rows that come out of it, by the join's
+ * key, with the columns that the node's program reads.  The joins themselves make nothing.  Or it is rows of
+ * any other plan, which the join stores (device_rows.c).
  *
  * Where that cannot be, or rows of an inner side are handed back, the joins make their tables as ever, on
  * the CPU engine.
@@ -48,7 +48,10 @@ gh_device_refuse_rows(GhSupply *supply)
 	supply->arg = supply;
 }
 
-/* Adds the tables of joins, those first that others are made with, and *rank is above all of theirs; false: they are too many. */
+/*
+ * Adds the tables of joins, those first that others are made with, and *rank is above all of theirs; false:
+ * they are too many.
+ */
 static bool
 add_tables(GhDeviceRun *device, GhJoined *joined, int *rank)
 {
@@ -84,8 +87,9 @@ gh_device_list_tables(GhFragment *fragment)
 }
 
 /*
- * Looks at what the tables are made of, and makes the programs for it.  What a program reads of a join's inner side is what
- * its table keeps, so it goes from the fragment's program down.  False: the device has why_not.
+ * Looks at what the tables are made of, and makes the programs for it.  What a program reads of a join's
+ * inner side is what its table keeps, so it goes from the fragment's program down.  False: the device has
+ * why_not.
  */
 bool
 gh_device_prepare_tables(GhFragment *fragment)
@@ -217,8 +221,9 @@ all_have_blocks(void *arg, BlockNumber block)
 }
 
 /*
- * Supplies the pages of a side to the devices that make its table, each of which has a supply: this process's part of them,
- * where participants share the scan, and else all of them or, if another one is elected, none.  A supply that fails tells so.
+ * Supplies the pages of a side to the devices that make its table, each of which has a supply: this process's
+ * part of them, where participants share the scan, and else all of them or, if another one is elected, none.
+ * A supply that fails tells so.
  */
 void
 gh_device_supply_tables(const GhDeviceTable *table, GhSupplies *all, bool elected)
@@ -337,7 +342,10 @@ gh_device_finish_table(GhFragment *fragment, int number, GhRef *marks)
 	return !supply->failed;
 }
 
-/* What is not there yet: a handle on a table that another participant has made, and on its marks, unless they are 0. */
+/*
+ * What is not there yet: a handle on a table that another participant has made, and on its marks, unless they
+ * are 0.
+ */
 static GhStatus
 attach_once(GhDeviceRun *device, GhDeviceTable *made, GhRef table, GhRef marks, GhError *error)
 {
@@ -352,7 +360,9 @@ attach_once(GhDeviceRun *device, GhDeviceTable *made, GhRef table, GhRef marks, 
 	return status;
 }
 
-/* Handles on a table of that name, and on marks, which have to be registered; false: they are out of reach. */
+/*
+ * Handles on a table of that name, and on marks, which have to be registered; false: they are out of reach.
+ */
 bool
 gh_device_attach(GhDeviceRun *device, GhDeviceTable *made, GhRef table, GhRef marks)
 {
@@ -433,8 +443,8 @@ make_one(GhFragment *fragment, int number)
 }
 
 /*
- * Makes the tables of a chain up to a level, in the order in which the executor has the inner sides read (joined_open.c):
- * so rows come when it would have them, and it is known by then which tables are empty.
+ * Makes the tables of a chain up to a level, in the order in which the executor has the inner sides read
+ * (joined_open.c): so rows come when it would have them, and it is known by then which tables are empty.
  */
 static bool
 make_chain(GhFragment *fragment, GhJoined *joined, int number)
@@ -508,9 +518,9 @@ gh_device_tables_are_done(GhFragment *fragment, bool made)
 }
 
 /*
- * The device has gone through to the end: counts what was done for the tables, and tells the inner
- * sides' scans of it, where no join has done it once more for rows that were handed back.  told: by table, those that were
- * told of it, for another device.
+ * The device has gone through to the end: counts what was done for the tables, and tells the inner sides'
+ * scans of it, where no join has done it once more for rows that were handed back.  told: by table, those
+ * that were told of it, for another device.
  */
 void
 gh_device_tell_inner_scans(GhFragment *fragment, bool told[GH_PROBES_MAX])

@@ -3,14 +3,15 @@
  *		The joins' tables of a fragment on the device, made by all participants of a parallel
  *		query together.
  *
- * One of them makes the pipelines that are to make the tables; all supply pages to these; one
- * has the tables made; and then each has a pipeline of its own go over its part of the outer side.
- * Where inner sides are joins, that goes by rank: tables that others are made with are there before these are begun.
- * Where anything of that fails for anyone, the joins make their tables on the host, together as well.
- * On several devices (device_set.c) all that is done on each: a page of an inner side is read once, and goes to all that need it.
- * A device on which it fails is left out, and where none is left it goes as with one.  Whoever makes the pipelines chooses the devices.
- * Tables that have stayed are not made: before anything is read, the one who begins the pipelines looks for all of them, and
- * borrows those that are there; each participant holds them.  He has tables that were made stay, too (device_tables.c).
+ * One of them makes the pipelines that are to make the tables; all supply pages to these; one has the tables
+ * made; and then each has a pipeline of its own go over its part of the outer side. Where inner sides are
+ * joins, that goes by rank: tables that others are made with are there before these are begun. Where anything
+ * of that fails for anyone, the joins make their tables on the host, together as well. On several devices
+ * (device_set.c) all that is done on each: a page of an inner side is read once, and goes to all that need
+ * it. A device on which it fails is left out, and where none is left it goes as with one.  Whoever makes the
+ * pipelines chooses the devices. Tables that have stayed are not made: before anything is read, the one who
+ * begins the pipelines looks for all of them, and borrows those that are there; each participant holds them.
+ * He has tables that were made stay, too (device_tables.c).
  *
  * Those tables may also be needed later: a row that the device handed back is to be joined, or the device
  * was lost.  They, too, can only be made by all together, so that participants meet once more when they
@@ -18,9 +19,9 @@
  * them after all, all that was read is forgotten, and everyone reads rows of the joins, as without a
  * device.  The joins then partition the outer side while their tables are made, so it is set back before.
  *
- * Where the last join is a right or full one, participants meet before that, too: when all inner rows that have a
- * match are marked, one asks for the others.  Its tables are never made on the host: where anything fails for anyone,
- * everyone reads rows of the joins.
+ * Where the last join is a right or full one, participants meet before that, too: when all inner rows that
+ * have a match are marked, one asks for the others.  Its tables are never made on the host: where anything
+ * fails for anyone, everyone reads rows of the joins.
  *
  * Phases follow one another at a barrier.  A participant waits only while it has returned nothing, and for
  * others that are reading, too: nobody is blocked by a full queue of result rows.  One that comes late
@@ -39,11 +40,11 @@
 #include "service/service.h"
 
 /*
- * The phases of the barrier, in this order: PHASE_ELECT; then, for each rank of tables, these steps; then each reads
- * its part of the outer side.
+ * The phases of the barrier, in this order: PHASE_ELECT; then, for each rank of tables, these steps; then
+ * each reads its part of the outer side.
  *
- * Of a right or full join, one more follows: one asks for the inner rows that nobody has marked.  Then, if anyone wants
- * tables on the host, one sets the outer side back; all make the tables; and use them.
+ * Of a right or full join, one more follows: one asks for the inner rows that nobody has marked.  Then, if
+ * anyone wants tables on the host, one sets the outer side back; all make the tables; and use them.
  */
 typedef enum GhDeviceStep
 {
@@ -302,8 +303,8 @@ has_begun(GhFragment *fragment, int rank)
 }
 
 /*
- * Who has begun the pipelines of a rank cannot leave its part to others.  So it takes buffers for the first one
- * before they do; it has them for the next ones when it gives these back.
+ * Who has begun the pipelines of a rank cannot leave its part to others.  So it takes buffers for the first
+ * one before they do; it has them for the next ones when it gives these back.
  */
 static void
 take_first_buffers(GhDeviceRun *device, int rank)
@@ -405,8 +406,8 @@ make_rank(GhFragment *fragment, int rank, bool elected, GhRef *marks)
 }
 
 /*
- * Devices make their tables at a time.  The elected one asks one after the other; meanwhile others ask those that come later,
- * which give it the same answer then.
+ * Devices make their tables at a time.  The elected one asks one after the other; meanwhile others ask those
+ * that come later, which give it the same answer then.
  */
 static void
 help_to_make(GhFragment *fragment, int rank)
@@ -501,8 +502,8 @@ what_follows(GhFragment *fragment, GhDeviceShared *shared, bool able)
 }
 
 /*
- * One step of a rank.  elected: what one alone does is for this participant, in all steps: it has looked for the tables.  Who
- * begins the pipelines reads what participants do not share.
+ * One step of a rank.  elected: what one alone does is for this participant, in all steps: it has looked for
+ * the tables.  Who begins the pipelines reads what participants do not share.
  */
 static void
 take_step(GhFragment *fragment, GhDeviceShared *shared, GhDeviceStep step, int rank, bool elected)
@@ -591,9 +592,9 @@ rewind_outer(GhFragment *fragment, bool elected, Barrier *barrier)
 }
 
 /*
- * Before a participant takes its first page of the outer side: whether it leaves all pages to others, since there
- * are no buffers for it, and for another one there are.  That one goes on until there are no more pages, whatever
- * becomes of the device, so that none is left.
+ * Before a participant takes its first page of the outer side: whether it leaves all pages to others, since
+ * there are no buffers for it, and for another one there are.  That one goes on until there are no more
+ * pages, whatever becomes of the device, so that none is left.
  */
 bool
 gh_device_leaves_pages(GhFragment *fragment)
@@ -617,8 +618,9 @@ gh_device_leaves_pages(GhFragment *fragment)
 }
 
 /*
- * Of a right or full join: all participants are through with the outer side.  done: this one has had the device do
- * all of its part.  Returns whether all have; *asks: it is for this one to ask for inner rows without a match.
+ * Of a right or full join: all participants are through with the outer side.  done: this one has had the
+ * device do all of its part.  Returns whether all have; *asks: it is for this one to ask for inner rows
+ * without a match.
  */
 bool
 gh_device_all_have_read(GhFragment *fragment, bool done, bool *asks)

@@ -74,9 +74,9 @@ accepts(PlanState *scan, TupleTableSlot *slot)
 }
 
 /*
- * Whether the scan has a visible row; accepted: one that its conditions accept, by the executor's expressions.
- * The scan itself does not move.  Where there is none among the first ones this takes long; but the host would
- * read them all, too.
+ * Whether the scan has a visible row; accepted: one that its conditions accept, by the executor's
+ * expressions. The scan itself does not move.  Where there is none among the first ones this takes long; but
+ * the host would read them all, too.
  */
 bool
 gh_device_scan_has_row(PlanState *scan, bool accepted)

@@ -2,23 +2,26 @@
  * device_set.c
  *		A fragment on several devices: its pages are divided among them, and each makes groups or rows of its own.
  *
- * One process drives a pipeline on each device, of the same program, and joins' tables are made on each.  It goes over the
- * scan once.  A run of pages that is on one of the devices goes there; other pages go by turns, GH_SHARE_BLOCKS of them to
- * each, by their numbers: so a page stays on one device, and the same one in each query.  What the devices have made comes
- * back one device after the other: parts of groups are merged as those that were made at different times, rows are appended.
+ * One process drives a pipeline on each device, of the same program, and joins' tables are made on each.  It
+ * goes over the scan once.  A run of pages that is on one of the devices goes there; other pages go by turns,
+ * GH_SHARE_BLOCKS of them to each, by their numbers: so a page stays on one device, and the same one in each
+ * query.  What the devices have made comes back one device after the other: parts of groups are merged as
+ * those that were made at different times, rows are appended.
  *
- * Functions for one device find their run in fragment->device, so that is turned to each of the set in its turn.  It is the
- * first one's outside of this file, which has the set.
+ * Functions for one device find their run in fragment->device, so that is turned to each of the set in its
+ * turn.  It is the first one's outside of this file, which has the set.
  *
- * A device that is lost has made groups that nobody has seen.  Its pages are read once more, for those that are left.  So
- * nothing of a device may be elsewhere before all have read everything: rows that it hands back are kept until then.  Where
- * none is left, or one fails when some of its groups have come, or rows are for the CPU engine alone, all is forgotten, and
- * the CPU engine reads all pages, as if there had been one device.
+ * A device that is lost has made groups that nobody has seen.  Its pages are read once more, for those that
+ * are left.  So nothing of a device may be elsewhere before all have read everything: rows that it hands back
+ * are kept until then.  Where none is left, or one fails when some of its groups have come, or rows are for
+ * the CPU engine alone, all is forgotten, and the CPU engine reads all pages, as if there had been one
+ * device.
  *
- * It is done where parts of groups can be put together in any order, and where nothing has to know of all rows: not with
- * floats that are added or compared, very many groups, right or full joins, groups that nodes have in common, nor for a GpuHashScan,
- * whose rows come in the order of the table.  Of a parallel query each participant has a set of its own; where there are joins it is of
- * the same devices, on each of which they make the tables together (device_parallel.c), and all of them go over the scan to its end.
+ * It is done where parts of groups can be put together in any order, and where nothing has to know of all
+ * rows: not with floats that are added or compared, very many groups, right or full joins, groups that nodes
+ * have in common, nor for a GpuHashScan, whose rows come in the order of the table.  Of a parallel query each
+ * participant has a set of its own; where there are joins it is of the same devices, on each of which they
+ * make the tables together (device_parallel.c), and all of them go over the scan to its end.
  */
 #include "postgres.h"
 
@@ -49,8 +52,8 @@ root_of(Relation relation)
 }
 
 /*
- * The devices that a relation's pages are divided among, GH_DEVICES_PER_QUERY_MAX at most, in the order of their turns: how
- * many.  ready: no others than are ready now.
+ * The devices that a relation's pages are divided among, GH_DEVICES_PER_QUERY_MAX at most, in the order of
+ * their turns: how many.  ready: no others than are ready now.
  */
 int
 gh_device_set_of(Relation relation, bool ready, int *devices)
@@ -103,8 +106,9 @@ create_set(GhFragment *fragment, int ndevices, const int *numbers)
 }
 
 /*
- * Pages that have to be there for each group that is expected.  Several devices read a page in less time than one, by up to 50 ns
- * each, and then the process merges their groups, at 0.5 to 2 us each; one device merges its own.
+ * Pages that have to be there for each group that is expected.  Several devices read a page in less time than
+ * one, by up to 50 ns each, and then the process merges their groups, at 0.5 to 2 us each; one device merges
+ * its own.
  */
 #define GH_PAGES_OF_GROUP GH_WITH_FAULT_POINTS(0.05, 64)
 
@@ -167,8 +171,8 @@ gh_set_move_log(GhDeviceSet *set, GhDeviceRun *run)
 }
 
 /*
- * A device can do nothing more, as its supply's error says.  While others are left that is told as the reason, and counted;
- * the last one's is the query's, as of one device.
+ * A device can do nothing more, as its supply's error says.  While others are left that is told as the
+ * reason, and counted; the last one's is the query's, as of one device.
  */
 void
 gh_set_lose(GhDeviceSet *set, GhDeviceRun *run, const GhSupply *supply)
@@ -192,8 +196,8 @@ gh_set_lose(GhDeviceSet *set, GhDeviceRun *run, const GhSupply *supply)
 /* ----------------------------------------------------------------- joins' tables */
 
 /*
- * Whether the tables may be made on each device: their pages, which each reads, are no more than those that it has of the outer
- * side.  Rows of other plans are within work_mem.
+ * Whether the tables may be made on each device: their pages, which each reads, are no more than those that
+ * it has of the outer side.  Rows of other plans are within work_mem.
  */
 static bool
 are_inner_sides_small(GhFragment *fragment)
@@ -266,7 +270,10 @@ gh_device_set_make_tables(GhFragment *fragment)
 
 /* ----------------------------------------- joins' tables that participants make together */
 
-/* Turns functions for one device to the one that has this turn; false: there is none, and they are turned to the first one. */
+/*
+ * Turns functions for one device to the one that has this turn; false: there is none, and they are turned to
+ * the first one.
+ */
 bool
 gh_device_turn_to(GhFragment *fragment, int turn)
 {

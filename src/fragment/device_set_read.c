@@ -21,7 +21,10 @@ nth_left(const GhDeviceSet *set, int n)
 	return set->runs[i];
 }
 
-/* Whose turn a block is: that of the device that has it by its number, or, if that is lost, of one of the others. */
+/*
+ * Whose turn a block is: that of the device that has it by its number, or, if that is lost, of one of the
+ * others.
+ */
 static int
 turn_of(const GhDeviceSet *set, BlockNumber block)
 {
@@ -63,7 +66,9 @@ begin_run(GhDeviceSet *set, GhDeviceRun *run)
 	MemoryContextSwitchTo(saved);
 }
 
-/* The first one has begun its pipeline, or has failed to, and the others begin theirs.  False: none has one. */
+/*
+ * The first one has begun its pipeline, or has failed to, and the others begin theirs.  False: none has one.
+ */
 bool
 gh_device_set_begin(GhFragment *fragment)
 {
@@ -91,7 +96,10 @@ gh_device_set_begin(GhFragment *fragment)
 
 /* --------------------------------------------------------------------- the pages */
 
-/* The i-th of the devices that a block is looked for on: first that whose turn it is; each of the others is second equally often. */
+/*
+ * The i-th of the devices that a block is looked for on: first that whose turn it is; each of the others is
+ * second equally often.
+ */
 static GhDeviceRun *
 candidate(const GhDeviceSet *set, BlockNumber block, int i)
 {
@@ -180,8 +188,9 @@ flush(GhDeviceSet *set)
 }
 
 /*
- * All pages, once; those of devices that were lost meanwhile are left.  Participants that have made tables together do not come back
- * to those that are left, so all pages are taken then, whatever becomes of the devices.
+ * All pages, once; those of devices that were lost meanwhile are left.  Participants that have made tables
+ * together do not come back to those that are left, so all pages are taken then, whatever becomes of the
+ * devices.
  */
 static void
 supply_all(GhDeviceSet *set)
@@ -304,7 +313,10 @@ gh_device_set_keeps_rows(const GhFragment *fragment)
 	return any;
 }
 
-/* Whether rows were handed back that have to be joined, and cannot be; participants together see to that later. */
+/*
+ * Whether rows were handed back that have to be joined, and cannot be; participants together see to that
+ * later.
+ */
 static bool
 lacks_host_tables(GhDeviceSet *set)
 {
@@ -345,7 +357,10 @@ add_counts(GhSupplyCounts *sum, const GhSupplyCounts *counts)
 		sum->passed[s] += counts->passed[s];
 }
 
-/* All devices have gone through to the end: adds rows that were handed back, and the counts, which become the first one's. */
+/*
+ * All devices have gone through to the end: adds rows that were handed back, and the counts, which become the
+ * first one's.
+ */
 void
 gh_device_set_finish(GhFragment *fragment)
 {

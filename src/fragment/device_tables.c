@@ -2,12 +2,12 @@
  * device_tables.c
  *		Joins' tables that stay on the device when a query has ended (../store/resident_tables.c).
  *
- * That is for a table that is made of the pages of one relation, or of joins over them, of which no
- * row was handed back: nothing in it was computed by PostgreSQL.  Where participants of a parallel query make it
- * together, one of them has looked for it, before anybody has read anything, and has it kept (device_parallel.c).  What it depends on beside the relation's
- * rows is in the options of the pipeline that makes it: key, columns, and conditions, with the values that
- * parameters and stable functions have in this execution; and so it is for each table that is joined on the
- * way, with what its relation is now.
+ * That is for a table that is made of the pages of one relation, or of joins over them, of which no row was
+ * handed back: nothing in it was computed by PostgreSQL.  Where participants of a parallel query make it
+ * together, one of them has looked for it, before anybody has read anything, and has it kept
+ * (device_parallel.c).  What it depends on beside the relation's rows is in the options of the pipeline that
+ * makes it: key, columns, and conditions, with the values that parameters and stable functions have in this
+ * execution; and so it is for each table that is joined on the way, with what its relation is now.
  */
 #include "postgres.h"
 
@@ -23,8 +23,8 @@
 static const GhTableSource *look_for(GhFragment *fragment, GhDeviceTable *table);
 
 /*
- * The options as bytes, but for tables, and for what a pipeline may have otherwise that makes the same; NULL: they are too
- * large for any pipeline.
+ * The options as bytes, but for tables, and for what a pipeline may have otherwise that makes the same; NULL:
+ * they are too large for any pipeline.
  */
 const void *
 gh_device_options_bytes(GhPipelineOptions options, Size *bytes)

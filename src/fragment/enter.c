@@ -3,7 +3,8 @@
  *		Rows enter the pipeline of a fragment, on the CPU: those of a page of the scan, and those that are brought as
  *		columns.  Joins that the node does by itself (joined.c) are steps of it.
  *
- * Where the sink has no memory for a row, the node makes some (GhFragmentMethods.make_memory), and the row comes again.
+ * Where the sink has no memory for a row, the node makes some (GhFragmentMethods.make_memory), and the row
+ * comes again.
  */
 #include "postgres.h"
 
@@ -41,8 +42,8 @@ add_join(GhJoinLevel *level, GhStep *steps, GhPipelineOptions *options)
 }
 
 /*
- * The steps of a pipeline, whose program begins with the scan's conditions, nfilters instructions; joined: of the joins that
- * are probed, or NULL.  apart: these are a step even if there are none.
+ * The steps of a pipeline, whose program begins with the scan's conditions, nfilters instructions; joined: of
+ * the joins that are probed, or NULL.  apart: these are a step even if there are none.
  */
 void
 gh_fragment_add_steps(GhJoined *joined, uint32 nfilters, bool apart, GhPipelineOptions *options)
@@ -81,8 +82,8 @@ gh_fragment_stage_options(GhFragment *fragment, const GhProbe *probes, GhPipelin
 }
 
 /*
- * Makes the program's pipeline, in the current context, which is the program's; doing: for a message.  False: there is none,
- * and so no program.
+ * Makes the program's pipeline, in the current context, which is the program's; doing: for a message.  False:
+ * there is none, and so no program.
  */
 bool
 gh_fragment_create_stage(GhFragment *fragment, const GhPipelineOptions *options, const char *doing)
@@ -100,7 +101,10 @@ gh_fragment_create_stage(GhFragment *fragment, const GhPipelineOptions *options,
 	return false;
 }
 
-/* How many rows of the request, not handed back, the scan's conditions accept; and those that came through the joins. */
+/*
+ * How many rows of the request, not handed back, the scan's conditions accept; and those that came through
+ * the joins.
+ */
 static uint64
 count_passed(GhFragment *fragment, const GhPipelineRequest *request)
 {
@@ -110,8 +114,8 @@ count_passed(GhFragment *fragment, const GhPipelineRequest *request)
 }
 
 /*
- * Of rows that were handed back: whether they are to come again, because some had no memory, and now there is.  Not if
- * none was taken with the sink as empty as it gets, which *emptied says.
+ * Of rows that were handed back: whether they are to come again, because some had no memory, and now there
+ * is.  Not if none was taken with the sink as empty as it gets, which *emptied says.
  */
 static bool
 make_memory(GhFragment *fragment, const GhPipelineRequest *request, bool *emptied)
@@ -152,8 +156,8 @@ keep_rows(GhEnteringRows *rows, uint32 nback)
 }
 
 /*
- * The first rows of the vectors, nrows of them, enter before a step.  How many are handed back: these are then the first
- * in rows->numbers.
+ * The first rows of the vectors, nrows of them, enter before a step.  How many are handed back: these are
+ * then the first in rows->numbers.
  */
 uint32
 gh_enter_columns(GhFragment *fragment, uint32 step, GhEnteringRows *rows, uint32 nrows)
@@ -177,8 +181,8 @@ gh_enter_columns(GhFragment *fragment, uint32 step, GhEnteringRows *rows, uint32
 /* --------------------------------------------------------------------- pages */
 
 /*
- * The page that is pinned.  How many of its rows, not handed back, the scan's conditions accept; *nback are, and these
- * rows are in back.
+ * The page that is pinned.  How many of its rows, not handed back, the scan's conditions accept; *nback are,
+ * and these rows are in back.
  */
 uint64
 gh_enter_page(GhFragment *fragment, GhBackRow *back, uint32 *nback)
@@ -198,7 +202,9 @@ gh_enter_page(GhFragment *fragment, GhBackRow *back, uint32 *nback)
 	return passed;
 }
 
-/* The pages that the stage holds, likewise: of how many rows, not handed back, the scan's conditions accept. */
+/*
+ * The pages that the stage holds, likewise: of how many rows, not handed back, the scan's conditions accept.
+ */
 uint64
 gh_enter_held(GhFragment *fragment)
 {

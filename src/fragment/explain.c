@@ -2,9 +2,9 @@
  * explain.c
  *		What EXPLAIN shows of a fragment, and of any node whose pages a device reads.
  *
- * With ANALYZE, what went through it and, where timing is on, where its own time went.  Every line is a property,
- * so that all formats have it.  Text leaves out what is zero or as usual, unless VERBOSE is on; the other
- * formats have every number of a node that ran, for programs that read them.
+ * With ANALYZE, what went through it and, where timing is on, where its own time went.  Every line is a
+ * property, so that all formats have it.  Text leaves out what is zero or as usual, unless VERBOSE is on; the
+ * other formats have every number of a node that ran, for programs that read them.
  */
 #include "postgres.h"
 
@@ -69,8 +69,8 @@ gh_explain_other_times(const GhFragmentCounts *counts, const PlanState *ps, Expl
 }
 
 /*
- * How the device came by pages: some were there, others are read where they are in shared buffers.  Where most were there,
- * how it came by the rest is told by their numbers.
+ * How the device came by pages: some were there, others are read where they are in shared buffers.  Where
+ * most were there, how it came by the rest is told by their numbers.
  */
 void
 gh_explain_page_supply(const GhFragmentCounts *counts, ExplainState *es)

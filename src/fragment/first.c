@@ -3,10 +3,10 @@
  *		ORDER BY ... LIMIT above a node: what lets the first rows of the order through, and few others, as some of the
  *		rows tell.
  *
- * Of the rows that are shown here, the values of the Sort's first key are kept that come first in its order, as many as
- * rows are wanted.  None of these rows comes behind the last one of these values: so whatever does is not wanted.  Of
- * n rows, with w wanted and s shown, some n * w / s come through: the fewest are seen in all with s = sqrt(n * w).
- * The Sort above puts them in order, and the Limit takes what it wants.
+ * Of the rows that are shown here, the values of the Sort's first key are kept that come first in its order,
+ * as many as rows are wanted.  None of these rows comes behind the last one of these values: so whatever does
+ * is not wanted.  Of n rows, with w wanted and s shown, some n * w / s come through: the fewest are seen in
+ * all with s = sqrt(n * w). The Sort above puts them in order, and the Limit takes what it wants.
  */
 #include "postgres.h"
 
@@ -87,8 +87,8 @@ find_order(GhFirstValues *first, const Sort *sort)
 /* --------------------------------------------------------------- the values */
 
 /*
- * Of the first key of the Sort, an expression over rows, of which so many are wanted; all is in the current context.  NULL:
- * the order is of no operators.
+ * Of the first key of the Sort, an expression over rows, of which so many are wanted; all is in the current
+ * context.  NULL: the order is of no operators.
  */
 GhFirstValues *
 gh_first_values_begin(const Sort *sort, Expr *key, uint64 wanted)
@@ -167,7 +167,9 @@ make_comparison(const GhFirstValues *first, Expr *value)
 	return not_behind;
 }
 
-/* A condition like one that there may be: whether the key can be compared is known before there are values. */
+/*
+ * A condition like one that there may be: whether the key can be compared is known before there are values.
+ */
 Expr *
 gh_first_values_comparison(const GhFirstValues *first)
 {
@@ -197,8 +199,8 @@ make_condition(const GhFirstValues *first, const NullableDatum *last)
 }
 
 /*
- * What is true of rows that may be among the first ones, over the key's rows.  NULL: all may, or most, by what the key
- * tells.
+ * What is true of rows that may be among the first ones, over the key's rows.  NULL: all may, or most, by
+ * what the key tells.
  */
 Expr *
 gh_first_values_condition(const GhFirstValues *first)
@@ -216,8 +218,9 @@ gh_first_values_condition(const GhFirstValues *first)
 /* --------------------------------------------------------------- the sample */
 
 /*
- * How many of so many pages are to be looked at where so many of their rows are wanted; 0: it is of no use.  Of b pages with
- * s in the sample, b / s rows come out for each that is wanted; where the sample has fewer than are wanted, all are few.
+ * How many of so many pages are to be looked at where so many of their rows are wanted; 0: it is of no use.
+ * Of b pages with s in the sample, b / s rows come out for each that is wanted; where the sample has fewer
+ * than are wanted, all are few.
  */
 double
 gh_first_sample_pages(double pages, double wanted)
@@ -230,13 +233,16 @@ gh_first_sample_pages(double pages, double wanted)
 	return Min(Max(best, GH_SAMPLE_PAGES_MIN), most);
 }
 
-/* Of a sample of groups: so many for each that is wanted; and it is no use if it is more than this part of all. */
+/*
+ * Of a sample of groups: so many for each that is wanted; and it is no use if it is more than this part of
+ * all.
+ */
 #define GH_SAMPLE_GROUPS_EACH 16
 #define GH_SAMPLE_GROUPS_PART 4
 
 /*
- * Likewise of groups, of which at least so many are looked at.  Of n groups with s in the sample, n / s come out for each that
- * is wanted.
+ * Likewise of groups, of which at least so many are looked at.  Of n groups with s in the sample, n / s come
+ * out for each that is wanted.
  */
 uint64
 gh_first_sample_groups(uint64 groups, uint64 wanted, uint64 least)

@@ -72,7 +72,9 @@ is_kept_as_read(const GhInnerSide *side, const GhJoinedColumn *column, const GhO
 	return kept->load == column->load && kept->scale == column->scale;
 }
 
-/* Which of the level's columns is a key column of a join that is coded: its conditions on the pair read it. */
+/*
+ * Which of the level's columns is a key column of a join that is coded: its conditions on the pair read it.
+ */
 static int
 key_column(const GhJoinLevel *level, int k)
 {
@@ -103,7 +105,10 @@ translate_kept(GhInnerSide *side, int c)
 							&side->kept[c]);
 }
 
-/* Rows are supplied by the program's columns: the key that is stored with a row, which no code needs, and the level's. */
+/*
+ * Rows are supplied by the program's columns: the key that is stored with a row, which no code needs, and the
+ * level's.
+ */
 static bool
 translate_rows(GhInnerSide *side)
 {

@@ -2,11 +2,11 @@
  * input.c
  *		The rows of a fragment: pages of a scan, as wholes, or row by row.
  *
- * Where the child is a scan whose pages the node may read, or joins over one (joined.c), a page enters a pipeline
- * (enter.c) while it is pinned: its columns are decoded, the scan's conditions, joins and what the node makes of a row
- * evaluated by the engine.  Rows that the engine hands back, and all where there is no program, are
- * evaluated by PostgreSQL's own expressions, from the scan's first condition on.  Other children's rows come
- * through the executor: rows.c.
+ * Where the child is a scan whose pages the node may read, or joins over one (joined.c), a page enters a
+ * pipeline (enter.c) while it is pinned: its columns are decoded, the scan's conditions, joins and what the
+ * node makes of a row evaluated by the engine.  Rows that the engine hands back, and all where there is no
+ * program, are evaluated by PostgreSQL's own expressions, from the scan's first condition on.  Other
+ * children's rows come through the executor: rows.c.
  *
  * What a page and a scan ask for is in ../heap/README, "Pages".
  */
@@ -71,7 +71,10 @@ gh_fragment_rescan(GhFragment *fragment)
 		ExecReScan(fragment->child);
 }
 
-/* Forgets what was prepared for the input as it was; the node has forgotten what it made of it, but not its program. */
+/*
+ * Forgets what was prepared for the input as it was; the node has forgotten what it made of it, but not its
+ * program.
+ */
 void
 gh_fragment_forget(GhFragment *fragment)
 {
@@ -97,9 +100,9 @@ gh_fragment_end(GhFragment *fragment)
 /* ----------------------------------------- one row, by PostgreSQL's expressions */
 
 /*
- * A visible tuple of a page of the scan, which is pinned, by PostgreSQL's expressions.  Whether the scan's conditions
- * accept it: only then is it counted as handed back.  Which of the others the program could not do depends on their
- * values, and they may be rows that a policy hides from who reads the count.
+ * A visible tuple of a page of the scan, which is pinned, by PostgreSQL's expressions.  Whether the scan's
+ * conditions accept it: only then is it counted as handed back.  Which of the others the program could not do
+ * depends on their values, and they may be rows that a policy hides from who reads the count.
  */
 bool
 gh_add_tuple(GhFragment *fragment, Buffer buffer, BlockNumber block, OffsetNumber line)
@@ -353,7 +356,10 @@ open_input(GhFragment *fragment)
 	return input;
 }
 
-/* Whether pages are read some at a time: there is a pipeline, which the first rows make, and no row was found ahead. */
+/*
+ * Whether pages are read some at a time: there is a pipeline, which the first rows make, and no row was found
+ * ahead.
+ */
 static bool
 enters_together(const GhFragment *fragment)
 {

@@ -2,20 +2,20 @@
  * joined.c
  *		A chain of hash joins over a scan, whose rows a fragment joins by itself.
  *
- * Where the child is a GpuHashJoin whose outer side is a scan, or another such join, the rows that
- * it joins need not be put together: the scan's pages are read once, and what is on them goes, by the steps of one
- * pipeline, from one join's table to the next and into the sink (enter.c).  A row that the pipeline hands back is
- * joined by itself (joined_row.c).
+ * Where the child is a GpuHashJoin whose outer side is a scan, or another such join, the rows that it joins
+ * need not be put together: the scan's pages are read once, and what is on them goes, by the steps of one
+ * pipeline, from one join's table to the next and into the sink (enter.c).  A row that the pipeline hands
+ * back is joined by itself (joined_row.c).
  *
- * The joins stay nodes of the plan; they read their inner sides and make their tables themselves (../join/probed.c).
- * Where one of them cannot be probed so (it has outgrown memory, say), it returns its rows as ever, and these are
- * what comes in, in place of those of the scan, for the joins above it.
+ * The joins stay nodes of the plan; they read their inner sides and make their tables themselves
+ * (../join/probed.c). Where one of them cannot be probed so (it has outgrown memory, say), it returns its
+ * rows as ever, and these are what comes in, in place of those of the scan, for the joins above it.
  *
- * Conditions on the pair of an outer row and its match are part of the program, in the probe's step; those that a
- * joined row must pass have a step of their own behind it.
+ * Conditions on the pair of an outer row and its match are part of the program, in the probe's step; those
+ * that a joined row must pass have a step of their own behind it.
  *
- * All of them return their rows where the last one is a right or full join, whose inner rows without a match come
- * out, too: but for a device, which marks those that have a match (device_joins.c).
+ * All of them return their rows where the last one is a right or full join, whose inner rows without a match
+ * come out, too: but for a device, which marks those that have a match (device_joins.c).
  */
 #include "postgres.h"
 
@@ -33,8 +33,8 @@
 /* --------------------------------------------------------------- set-up */
 
 /*
- * The joins of the chain, the lowest last, and *scan is below them; NIL: it is not one that can be probed.  owner: the
- * fragment whose chain it is, which may have parts below it; NULL: it is an inner side's.
+ * The joins of the chain, the lowest last, and *scan is below them; NIL: it is not one that can be probed.
+ * owner: the fragment whose chain it is, which may have parts below it; NULL: it is an inner side's.
  */
 static List *
 find_joins(PlanState *ps, GhFragment *owner, int eflags, PlanState **scan)
@@ -117,8 +117,8 @@ gh_joined_varno(const GhJoined *joined)
 }
 
 /*
- * From now on the rows that come in are those of the scan, or, where base is not -1, of that join; the joins above it are
- * probed here.  A program that there is has become one of other rows, if that changes.
+ * From now on the rows that come in are those of the scan, or, where base is not -1, of that join; the joins
+ * above it are probed here.  A program that there is has become one of other rows, if that changes.
  */
 void
 gh_joined_arrange(GhJoined *joined, int base)
@@ -225,8 +225,8 @@ find_missing_columns(GhJoined *joined)
 }
 
 /*
- * Of a join's kept inner columns, those that a pipeline reads; NULL: all.  Rows that are collected are joined here only one by
- * one, and read keys alone.
+ * Of a join's kept inner columns, those that a pipeline reads; NULL: all.  Rows that are collected are joined
+ * here only one by one, and read keys alone.
  */
 static bool *
 read_columns(const GhFragment *fragment, int number)
@@ -247,8 +247,8 @@ read_columns(const GhFragment *fragment, int number)
 }
 
 /*
- * Whether a row that was handed back can be joined by itself (joined_row.c): all columns that it may take from one join to
- * the next are values of a pipeline.
+ * Whether a row that was handed back can be joined by itself (joined_row.c): all columns that it may take
+ * from one join to the next are values of a pipeline.
  */
 static bool
 rows_can_be_joined(const GhFragment *fragment)
@@ -284,7 +284,9 @@ gh_joined_first_within_limits(const GhJoined *joined)
 	return first;
 }
 
-/* A join that is not asked for a table that can be probed will have to return its rows, and those below, too. */
+/*
+ * A join that is not asked for a table that can be probed will have to return its rows, and those below, too.
+ */
 static void
 offer_to_probe(GhFragment *fragment)
 {
@@ -311,8 +313,8 @@ has_too_many_columns(const GhJoined *joined)
 }
 
 /*
- * The chain of joins at the top of which is a node, and of whose columns so many are read; NULL: it is none.  Where inner
- * sides are such chains, too, these go with it.
+ * The chain of joins at the top of which is a node, and of whose columns so many are read; NULL: it is none.
+ * Where inner sides are such chains, too, these go with it.
  */
 static GhJoined *
 find_chain(PlanState *top, int ncolumns, GhFragment *owner, int eflags)
@@ -383,8 +385,9 @@ gh_joined_init(GhFragment *fragment, int eflags)
 /* ------------------------------------------------------ columns in programs */
 
 /*
- * In programs, the joins' inner columns are numbered as if they were more columns of the rows that come in, those of the
- * scan's relation; behind those of a join comes the place of the inner tuple (GH_LOAD_TID), an int8.
+ * In programs, the joins' inner columns are numbered as if they were more columns of the rows that come in,
+ * those of the scan's relation; behind those of a join comes the place of the inner tuple (GH_LOAD_TID), an
+ * int8.
  */
 int
 gh_joined_attno(const GhJoined *joined, GhColumnSource source)
@@ -462,7 +465,10 @@ add_column(GhJoined *joined, const GhColumn *column, int vector)
 	added->scale = column->scale;
 }
 
-/* A join's key, of which the key columns are there: of one that is coded, the code takes the place of the first. */
+/*
+ * A join's key, of which the key columns are there: of one that is coded, the code takes the place of the
+ * first.
+ */
 bool
 gh_lower_translate_key(const GhLowerJoin *lower, GhTranslation *translation, GhOperand *keys)
 {

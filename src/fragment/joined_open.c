@@ -39,8 +39,8 @@ open_table(GhJoinLevel *level, bool on_host)
 }
 
 /*
- * Of the joins, some are open.  The highest that is not returns its rows, and so do all below it; those above it are
- * probed.
+ * Of the joins, some are open.  The highest that is not returns its rows, and so do all below it; those above
+ * it are probed.
  */
 static bool
 settle(GhFragment *fragment)
@@ -76,9 +76,9 @@ gh_joined_open_tables(GhFragment *fragment, bool on_host)
 }
 
 /*
- * Whether a join looks for an outer row before it reads its inner side, which otherwise is not read, for it may take long
- * or raise an error.  Not above one that participants of a parallel query share: that one cannot return its rows any
- * more once it was opened.
+ * Whether a join looks for an outer row before it reads its inner side, which otherwise is not read, for it
+ * may take long or raise an error.  Not above one that participants of a parallel query share: that one
+ * cannot return its rows any more once it was opened.
  */
 static bool
 asks_outer_first(const GhJoined *joined, int number)
@@ -104,8 +104,9 @@ has_outer_row(GhFragment *fragment)
  * The same of a join and all below it, in the order in which the executor would have them read: where a join
  * asks for an outer row first, those below come first.  *no_row: there was none.
  *
- * So participants of a parallel query have joined all barriers of shared tables when they take a page: whoever
- * came to one after the others are through would find that nothing is left to be done, and the page were lost.
+ * So participants of a parallel query have joined all barriers of shared tables when they take a page:
+ * whoever came to one after the others are through would find that nothing is left to be done, and the page
+ * were lost.
  */
 static bool
 open_in_turn(GhFragment *fragment, int number, bool *no_row)
@@ -126,8 +127,8 @@ open_in_turn(GhFragment *fragment, int number, bool *no_row)
 }
 
 /*
- * Whether the joins had better return their rows: where there is no program for the joined ones, each would have to be
- * joined by itself.
+ * Whether the joins had better return their rows: where there is no program for the joined ones, each would
+ * have to be joined by itself.
  */
 static bool
 has_no_program(GhFragment *fragment)

@@ -2,14 +2,15 @@
  * joined_row.c
  *		One row that comes in, joined: an engine has handed it back, or there is no program for it yet.
  *
- * What its keys find is asked of the same tables by pipelines of their own, which return the inner columns of each
- * row that it becomes.  Where no join has conditions beside its keys one pipeline does all joins.  Else the joins are
- * done in parts, one behind the other: a part ends with a join that has conditions on the joined row, and one that has
- * conditions on the pair is a part of its own, whose pipeline returns all candidates.  PostgreSQL's expressions decide
- * on these, as the join would: so the row and all its candidates are handed back together.
+ * What its keys find is asked of the same tables by pipelines of their own, which return the inner columns of
+ * each row that it becomes.  Where no join has conditions beside its keys one pipeline does all joins.  Else
+ * the joins are done in parts, one behind the other: a part ends with a join that has conditions on the
+ * joined row, and one that has conditions on the pair is a part of its own, whose pipeline returns all
+ * candidates.  PostgreSQL's expressions decide on these, as the join would: so the row and all its candidates
+ * are handed back together.
  *
- * The row's columns grow from part to part: those that came in, and behind them, as programs number them, those
- * that the joins have found.
+ * The row's columns grow from part to part: those that came in, and behind them, as programs number them,
+ * those that the joins have found.
  */
 #include "postgres.h"
 
@@ -309,7 +310,10 @@ make_row(GhFragment *fragment)
 
 /* ------------------------------------------------------------------ a row */
 
-/* The row's columns, of which values that lie elsewhere are fetched: the join's hash function would fetch them, too. */
+/*
+ * The row's columns, of which values that lie elsewhere are fetched: the join's hash function would fetch
+ * them, too.
+ */
 static const Datum *
 fetched_values(const GhJoinedRow *row, RowPart *part)
 {
@@ -331,7 +335,10 @@ fetched_values(const GhJoinedRow *row, RowPart *part)
 	return values;
 }
 
-/* The row enters a part's pipeline.  A numeric that no vector holds, as NaN, is no inner row's key: there is no such table. */
+/*
+ * The row enters a part's pipeline.  A numeric that no vector holds, as NaN, is no inner row's key: there is
+ * no such table.
+ */
 static void
 run(GhFragment *fragment, GhJoinedRow *row, RowPart *part)
 {
@@ -429,8 +436,8 @@ go_on(GhFragment *fragment, GhJoinedRow *row, int number)
 }
 
 /*
- * A candidate, which the row has the columns of.  *matched: one of them was a match.  False: no other one is to be looked
- * at.
+ * A candidate, which the row has the columns of.  *matched: one of them was a match.  False: no other one is
+ * to be looked at.
  */
 static bool
 try_candidate(GhFragment *fragment, GhJoinedRow *row, int number, bool *matched)
@@ -516,7 +523,8 @@ join_part(GhFragment *fragment, GhJoinedRow *row, int number)
 }
 
 /*
- * Adds all rows that one becomes which comes in, and whose columns these are.  They have passed the scan's conditions.
+ * Adds all rows that one becomes which comes in, and whose columns these are.  They have passed the scan's
+ * conditions.
  */
 void
 gh_joined_add_row(GhFragment *fragment, const Datum *values, const bool *nulls)

@@ -70,7 +70,10 @@ note(TupleDesc desc, int attno, Origin origin)
 		gh_shown_note(desc, attno, origin.relation, origin.number);
 }
 
-/* Tells what programs are about (gh_joined_desc) where its columns come from: the same whichever joins are probed. */
+/*
+ * Tells what programs are about (gh_joined_desc) where its columns come from: the same whichever joins are
+ * probed.
+ */
 void
 gh_joined_note_shown(const GhJoined *joined, TupleDesc desc)
 {

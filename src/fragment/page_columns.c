@@ -3,9 +3,9 @@
  *		Rows of a scan that its conditions accept, by columns that are in shared memory (../store/README, "Columns of tables"):
  *		pages without such a row are not read.
  *
- * A run of blocks is a request by itself, which lists the rows that pass, or are handed back.  Then the pages that have some come
- * one by one, as if they had been read and picked from: whoever takes the rows has their tuples there, and counts what was
- * removed as ever, page by page.
+ * A run of blocks is a request by itself, which lists the rows that pass, or are handed back.  Then the pages
+ * that have some come one by one, as if they had been read and picked from: whoever takes the rows has their
+ * tuples there, and counts what was removed as ever, page by page.
  */
 #include "postgres.h"
 
@@ -22,8 +22,8 @@
 #define GH_PAGES_BEFORE_COLUMNS GH_WITH_FAULT_POINTS(1, 32)
 
 /*
- * Whether columns are to be looked for: not where half of the rows are picked, for all pages are read then, one at a time; nor
- * where the result of a subquery makes another program soon.
+ * Whether columns are to be looked for: not where half of the rows are picked, for all pages are read then,
+ * one at a time; nor where the result of a subquery makes another program soon.
  */
 static bool
 wants_columns(GhPageConditions *conditions)
@@ -60,7 +60,10 @@ pass_over(GhPageConditions *conditions, uint32 row)
 	conditions->run_row = row;
 }
 
-/* Turns to the next page of the run that has rows that were picked, which is pinned then; false: there is none. */
+/*
+ * Turns to the next page of the run that has rows that were picked, which is pinned then; false: there is
+ * none.
+ */
 static bool
 turn_to_page(GhPageConditions *conditions)
 {
@@ -105,8 +108,9 @@ turn_to_page(GhPageConditions *conditions)
 }
 
 /*
- * Reads the next page, as gh_pages_next() does.  by_columns: or, where columns are stored, the blocks that follow one another
- * there (in_run); then turns from one page of these that has rows to the next.  False: there are no more.
+ * Reads the next page, as gh_pages_next() does.  by_columns: or, where columns are stored, the blocks that
+ * follow one another there (in_run); then turns from one page of these that has rows to the next.  False:
+ * there are no more.
  */
 bool
 gh_page_conditions_read(GhPageConditions *conditions, int wanted, bool by_columns)
@@ -138,7 +142,10 @@ gh_page_conditions_read(GhPageConditions *conditions, int wanted, bool by_column
 	return true;
 }
 
-/* Picks the rows of the run that was read last, if they are not known, and turns to the first page that has some, if one has. */
+/*
+ * Picks the rows of the run that was read last, if they are not known, and turns to the first page that has
+ * some, if one has.
+ */
 void
 gh_page_columns_pick(GhPageConditions *conditions)
 {

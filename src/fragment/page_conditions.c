@@ -4,9 +4,9 @@
  *		read the pages.
  *
  * Conditions are taken in the plan's order up to the first that has no program; those that follow are
- * evaluated row by row, for rows that passed the others, and for rows that the program hands back all are, when
- * their turn comes.  So nothing is evaluated that PostgreSQL would not, and nothing sooner than a condition in front
- * of it.
+ * evaluated row by row, for rows that passed the others, and for rows that the program hands back all are,
+ * when their turn comes.  So nothing is evaluated that PostgreSQL would not, and nothing sooner than a
+ * condition in front of it.
  */
 #include "postgres.h"
 
@@ -33,7 +33,9 @@ gh_page_conditions_init(GhPageConditions *conditions, ScanState *scan, GhPages *
 
 /* ------------------------------------------------------------- the program */
 
-/* A translation of the first *nquals conditions; NULL: one of them has none, and these are those before it. */
+/*
+ * A translation of the first *nquals conditions; NULL: one of them has none, and these are those before it.
+ */
 static GhTranslation *
 translate(GhPageConditions *conditions, int *nquals, ParamExecData **awaited)
 {
@@ -95,8 +97,8 @@ keep_program(GhPageConditions *conditions, GhTranslation *translation, int nfilt
 }
 
 /*
- * Whether there is a program for the first conditions of the scan, which is made at the first call, and made anew
- * when a subquery has been run whose result is in one of the others.
+ * Whether there is a program for the first conditions of the scan, which is made at the first call, and made
+ * anew when a subquery has been run whose result is in one of the others.
  */
 bool
 gh_page_conditions_compile(GhPageConditions *conditions)
@@ -137,9 +139,9 @@ folded(Expr *expr, void *arg)
 }
 
 /*
- * Makes the program anew: with all that PostgreSQL computes of rows that pass, so that one for which it might raise an error
- * is handed back, and a further condition of the caller's, or NULL.  False: there is no such program, and it is as it was;
- * so it is where it does not have all of the plan's conditions.
+ * Makes the program anew: with all that PostgreSQL computes of rows that pass, so that one for which it might
+ * raise an error is handed back, and a further condition of the caller's, or NULL.  False: there is no such
+ * program, and it is as it was; so it is where it does not have all of the plan's conditions.
  */
 bool
 gh_page_conditions_narrow(GhPageConditions *conditions, Expr *further)
@@ -192,8 +194,8 @@ gh_page_conditions_forget(GhPageConditions *conditions)
 /* ------------------------------------------------------- the rows of a page */
 
 /*
- * A page is pinned: picks rows of it by the program, or, where there is none or it is not to be run, all for PostgreSQL's
- * expressions.  Or there is a run of blocks (gh_page_conditions_read).
+ * A page is pinned: picks rows of it by the program, or, where there is none or it is not to be run, all for
+ * PostgreSQL's expressions.  Or there is a run of blocks (gh_page_conditions_read).
  */
 void
 gh_page_conditions_pick(GhPageConditions *conditions, bool by_program)
@@ -231,8 +233,8 @@ gh_page_conditions_leave(GhPageConditions *conditions)
 }
 
 /*
- * Goes on to the page's next tuple that the conditions accept, from conditions->tuple on, which is that one then; false: it
- * has no more.
+ * Goes on to the page's next tuple that the conditions accept, from conditions->tuple on, which is that one
+ * then; false: it has no more.
  */
 bool
 gh_page_conditions_next(GhPageConditions *conditions)

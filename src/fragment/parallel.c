@@ -2,8 +2,8 @@
  * parallel.c
  *		A fragment that all participants of a parallel query run together: each reads its part of the scan.
  *
- * Who starts when the last one was done has nothing left to read.  Nobody waits for anybody here; for joins on a
- * device participants meet (device_parallel.c).
+ * Who starts when the last one was done has nothing left to read.  Nobody waits for anybody here; for joins
+ * on a device participants meet (device_parallel.c).
  */
 #include "postgres.h"
 

@@ -2,10 +2,11 @@
  * parts.c
  *		A fragment over several relations: the partitions of a table, or others below an Append, whose tuples lie alike.
  *
- * They are one source: one program and one pipeline for all, and one set of groups or rows.  So each relation has the
- * same columns in the same places, and each scan the same conditions and the same columns to put out.  The relations are
- * read one after the other, in the order of the Append.  Before the next one, requests to a device have ended, so that
- * whatever is known by blocks is about one relation: each costs the device's answer to its last request, some 0.1 ms.
+ * They are one source: one program and one pipeline for all, and one set of groups or rows.  So each relation
+ * has the same columns in the same places, and each scan the same conditions and the same columns to put out.
+ * The relations are read one after the other, in the order of the Append.  Before the next one, requests to a
+ * device have ended, so that whatever is known by blocks is about one relation: each costs the device's
+ * answer to its last request, some 0.1 ms.
  *
  * The Append stays a node of the plan, and only ExecProcNode is left out, as of scans (../heap/child.c).
  */
@@ -66,7 +67,10 @@ is_alike(PlanState *scan, PlanState *first)
 		has_columns_of(scan, first) && has_conditions_of(scan, first);
 }
 
-/* Whether pages can be read of the scan, as a part of what the participants of a parallel query share, or of none. */
+/*
+ * Whether pages can be read of the scan, as a part of what the participants of a parallel query share, or of
+ * none.
+ */
 static bool
 may_read(PlanState *scan, bool shared, EState *estate, int eflags)
 {
@@ -83,8 +87,8 @@ appends_all(const AppendState *append)
 }
 
 /*
- * Their row type, for programs.  A column that was added later is missing in older tuples of some relations, and in none of
- * others; a program that reads all of them has to know.
+ * Their row type, for programs.  A column that was added later is missing in older tuples of some relations,
+ * and in none of others; a program that reads all of them has to know.
  */
 static TupleDesc
 common_desc(const GhFragment *fragment)
@@ -98,7 +102,10 @@ common_desc(const GhFragment *fragment)
 	return desc;
 }
 
-/* Where the node, the child or what is below its joins, is an Append of such scans, these become the parts; false: it is none. */
+/*
+ * Where the node, the child or what is below its joins, is an Append of such scans, these become the parts;
+ * false: it is none.
+ */
 bool
 gh_parts_init(GhFragment *fragment, PlanState *below, int eflags)
 {

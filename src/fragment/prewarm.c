@@ -4,8 +4,8 @@
  *		again after a restart (reload.c).  Where the CPU engine does the queries, columns in the place of pages:
  *		prewarm_columns.c.
  *
- * They are read as a scan reads them, by a pipeline that looks at none of their columns, and stay there as those of
- * any query do (store/resident.h).  No rows leave the device, so that no policy has a say in it.
+ * They are read as a scan reads them, by a pipeline that looks at none of their columns, and stay there as
+ * those of any query do (store/resident.h).  No rows leave the device, so that no policy has a say in it.
  */
 #include "postgres.h"
 
@@ -172,7 +172,9 @@ load_in_context(Relation relation, GhPrewarm *load)
 	return done;
 }
 
-/* Where queries divide a table's pages among devices, and this is one of them, it gets those that are for it. */
+/*
+ * Where queries divide a table's pages among devices, and this is one of them, it gets those that are for it.
+ */
 static void
 find_turn(Relation relation, GhPrewarm *load)
 {
@@ -311,8 +313,8 @@ choose_device(void)
 }
 
 /*
- * Of an index, its copy (prewarm_index.c).  Else the pages of a table, with all that inherits from it, that are on a GPU when
- * this is done, or whose columns are in shared memory.
+ * Of an index, its copy (prewarm_index.c).  Else the pages of a table, with all that inherits from it, that
+ * are on a GPU when this is done, or whose columns are in shared memory.
  */
 Datum
 gpuhash_prewarm(PG_FUNCTION_ARGS)

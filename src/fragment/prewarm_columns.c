@@ -3,9 +3,9 @@
  *		gpuhash_prewarm() of a table whose queries the CPU engine does: makes its columns in shared memory before the first scan.
  *		Likewise those that the planner asks for (reload_columns.c), part by part.
  *
- * gpuhash_prewarm(): of all attributes that programs can read, as they read them, but for long texts, which queries seldom compute with and which
- * take most of a table's memory; each stripe's, where reading one costs the others no block (../store/columns_make.c).  What is left
- * out is made when queries ask for it, as ever.
+ * gpuhash_prewarm(): of all attributes that programs can read, as they read them, but for long texts, which
+ * queries seldom compute with and which take most of a table's memory; each stripe's, where reading one costs
+ * the others no block (../store/columns_make.c).  What is left out is made when queries ask for it, as ever.
  */
 #include "postgres.h"
 

@@ -71,7 +71,10 @@ wait_for_maker(Relation index)
 	}
 }
 
-/* Sees to it that there is a copy that is right for what it can be; *blocks: of the table, for which it is.  False: none can be made. */
+/*
+ * Sees to it that there is a copy that is right for what it can be; *blocks: of the table, for which it is.
+ * False: none can be made.
+ */
 static bool
 have_copy(Relation index, Relation heap, BlockNumber *blocks)
 {

@@ -3,9 +3,10 @@
  *		Makes columns of tables that the planner asked for (../store/columns_wanted.c): a background worker, which the launcher
  *		(../store/reload.c) starts for a database.
  *
- * It does what gpuhash_prewarm() does, for one table after the other, and is in nobody's way, as what loads pages again is (reload.c):
- * each part has a transaction and locks of its own, and who has a lock against these, or waits for one, has the rest of the
- * table left.  Nobody's columns, or copies of indexes, that queries still use go for what it makes.
+ * It does what gpuhash_prewarm() does, for one table after the other, and is in nobody's way, as what loads
+ * pages again is (reload.c): each part has a transaction and locks of its own, and who has a lock against
+ * these, or waits for one, has the rest of the table left.  Nobody's columns, or copies of indexes, that
+ * queries still use go for what it makes.
  */
 #include "postgres.h"
 
@@ -22,7 +23,10 @@
 #include "store/columns_wanted.h"
 #include "store/shared_copies.h"
 
-/* Blocks of a part: 16 MB, of which columns are made in a fraction of a second; tests have several in a small table. */
+/*
+ * Blocks of a part: 16 MB, of which columns are made in a fraction of a second; tests have several in a small
+ * table.
+ */
 #define GH_PART_BLOCKS GH_WITH_FAULT_POINTS(256, 2048)
 /* What was used within so long stays. */
 #define GH_OTHERS_STAY_MS (10 * 60 * 1000)
@@ -35,7 +39,9 @@ typedef struct Making
 	bool		goes_on;		/* with other tables, when this one is done */
 } Making;
 
-/* Whether the table is as it was when the first part was made, and as those whose columns are asked for are. */
+/*
+ * Whether the table is as it was when the first part was made, and as those whose columns are asked for are.
+ */
 static bool
 is_as_before(Making *making, Relation relation)
 {

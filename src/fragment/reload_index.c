@@ -3,10 +3,11 @@
  *		Makes copies of indexes again (../store/index_wanted.c): a background worker, which the launcher (../store/reload.c) starts for a
  *		database.
  *
- * The copy that there is stays in use meanwhile.  A copy is made in one transaction, for its leaf pages are read with one snapshot.  It
- * is in nobody's way: locks are taken where nobody holds one against them, or waits for one, and whoever comes to wait for one of them
- * has the copy given up after some thousand entries.  What has to wait for the end of older transactions, as
- * CREATE INDEX CONCURRENTLY has, waits for this one as for a query.
+ * The copy that there is stays in use meanwhile.  A copy is made in one transaction, for its leaf pages are
+ * read with one snapshot.  It is in nobody's way: locks are taken where nobody holds one against them, or
+ * waits for one, and whoever comes to wait for one of them has the copy given up after some thousand entries.
+ * What has to wait for the end of older transactions, as CREATE INDEX CONCURRENTLY has, waits for this one as
+ * for a query.
  */
 #include "postgres.h"
 

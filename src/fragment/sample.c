@@ -2,9 +2,9 @@
  * sample.c
  *		What a device makes of some of the pages, before it reads all of them.
  *
- * The pages are spread evenly over the relation, and are read by a scan of its own: that of the fragment does not move.
- * They go through a pipeline of the fragment's program with a sink of its own.  Rows that it hands back are left out, and
- * nothing is counted.
+ * The pages are spread evenly over the relation, and are read by a scan of its own: that of the fragment does
+ * not move. They go through a pipeline of the fragment's program with a sink of its own.  Rows that it hands
+ * back are left out, and nothing is counted.
  */
 #include "postgres.h"
 
@@ -37,8 +37,8 @@ supply_pages(GhSupply *supply)
 }
 
 /*
- * Hands over what comes of so many pages of the fragment's scan, some hundred kilobytes of records at a time.  False: the
- * device could not go on; whoever reads all pages will see.
+ * Hands over what comes of so many pages of the fragment's scan, some hundred kilobytes of records at a time.
+ * False: the device could not go on; whoever reads all pages will see.
  */
 bool
 gh_device_sample(GhFragment *fragment, BlockNumber npages, void (*take) (void *arg, const char *records, Size bytes),

@@ -29,7 +29,10 @@ typedef struct PageCosts
 	double		resident;
 } PageCosts;
 
-/* Pages that the device has and the server, too, are read by neither engine; of others it makes no difference. */
+/*
+ * Pages that the device has and the server, too, are read by neither engine; of others it makes no
+ * difference.
+ */
 static void
 price_pages(Relation relation, BlockNumber npages, PageCosts *costs)
 {
@@ -104,9 +107,9 @@ gh_add_join_costs(GhRunCosts *costs, Relation inner, bool changes, const GhPages
 /* ----------------------------------------------------------------- choice */
 
 /*
- * The engine that is to read so many rows, and the number of its device for all scans beside it; NULL: the CPU
- * engine, in this process.  The scan has begun; again: what it costs, where it is not the first time, since then each
- * run pays for the start of a scan on the device.
+ * The engine that is to read so many rows, and the number of its device for all scans beside it; NULL: the
+ * CPU engine, in this process.  The scan has begun; again: what it costs, where it is not the first time,
+ * since then each run pays for the start of a scan on the device.
  */
 const GhEngine *
 gh_choose_scan_engine(double rows, const GhRunCosts *again, int *device, const char **reason)
@@ -147,8 +150,8 @@ gh_scan_attributes(Relation relation)
 }
 
 /*
- * What a pipeline has that is to be one of a device, beside what it is to do, which is set; *table: options of a table
- * that it makes, and the seed of groups.
+ * What a pipeline has that is to be one of a device, beside what it is to do, which is set; *table: options
+ * of a table that it makes, and the seed of groups.
  */
 void
 gh_device_options(const GhEngine *engine, int device, GhPipelineOptions *options, GhTableOptions *table)
@@ -159,7 +162,8 @@ gh_device_options(const GhEngine *engine, int device, GhPipelineOptions *options
 }
 
 /*
- * The device cannot go on: that is counted, and *reason says why.  With gpuhash.fallback = error, that is one.
+ * The device cannot go on: that is counted, and *reason says why.  With gpuhash.fallback = error, that is
+ * one.
  */
 void
 gh_supply_gave_up(const GhSupply *supply, const char *what, char *reason, Size size)

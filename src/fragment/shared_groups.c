@@ -2,22 +2,26 @@
  * shared_groups.c
  *		Groups that a device makes once for several nodes of a query.
  *
- * The planner has found nodes that read the same tables into the same groups (../plan/same_groups.c): a query in WITH that
- * is read twice, and was put in the place of both references.  The first of them to read its input makes the groups.  The
- * pipeline that has them then stays, and is the first one of the others' supplies, too: they read no page, and go on as if
- * they had made the groups, with levels of their own over them (supply_groups.c).
+ * The planner has found nodes that read the same tables into the same groups (../plan/same_groups.c): a query
+ * in WITH that is read twice, and was put in the place of both references.  The first of them to read its
+ * input makes the groups.  The pipeline that has them then stays, and is the first one of the others'
+ * supplies, too: they read no page, and go on as if they had made the groups, with levels of their own over
+ * them (supply_groups.c).
  *
- * That two make the same groups is not the planner's word alone: pages of the same table, read under the snapshot of the
- * same query by the same program into the same sink, on the same device; with joins, past the same tables, which are made of
- * pages in the same way.  A parameter that has another value for one of them is a constant of its program.
+ * That two make the same groups is not the planner's word alone: pages of the same table, read under the
+ * snapshot of the same query by the same program into the same sink, on the same device; with joins, past the
+ * same tables, which are made of pages in the same way.  A parameter that has another value for one of them
+ * is a constant of its program.
  *
- * Only groups that are whole are offered: all pages were read by the device, and it has handed no row back.  Only serial
- * nodes take part, and in their first run; not those over several parts (parts.c), over right or full joins, or whose
- * inner sides are rows of other plans.  A node whose pages, or groups, a device cannot do reads by itself, as ever.
+ * Only groups that are whole are offered: all pages were read by the device, and it has handed no row back.
+ * Only serial nodes take part, and in their first run; not those over several parts (parts.c), over right or
+ * full joins, or whose inner sides are rows of other plans.  A node whose pages, or groups, a device cannot
+ * do reads by itself, as ever.
  *
- * The pipeline belongs to the query's memory.  It goes when all those nodes are through, or, where one of them is never
- * asked for rows, with the query.  Two of them may be at it at a time: the first one's HAVING may ask for the result of a
- * subquery that has the second one.  Whichever is forgotten first, their levels go before it does.
+ * The pipeline belongs to the query's memory.  It goes when all those nodes are through, or, where one of
+ * them is never asked for rows, with the query.  Two of them may be at it at a time: the first one's HAVING
+ * may ask for the result of a subquery that has the second one.  Whichever is forgotten first, their levels
+ * go before it does.
  */
 #include "postgres.h"
 
@@ -68,8 +72,8 @@ add_pipeline(StringInfo text, const PlanState *scan, const GhPipelineOptions *op
 }
 
 /*
- * Describes what the groups are made of: pages of a table by a pipeline, and those that tables of joins are made of by theirs, in
- * the order of the joins.  False: of something else.
+ * Describes what the groups are made of: pages of a table by a pipeline, and those that tables of joins are
+ * made of by theirs, in the order of the joins.  False: of something else.
  */
 static bool
 describe(GhFragment *fragment, const GhPipelineOptions *options, StringInfo text)
@@ -137,8 +141,8 @@ is_ready(const GhSharedGroups *groups)
 }
 
 /*
- * Of a node that may share, the device becomes that on which nodes of the query have their groups, if there is one, and it is ready: which
- * of several has most memory left may have changed since.
+ * Of a node that may share, the device becomes that on which nodes of the query have their groups, if there
+ * is one, and it is ready: which of several has most memory left may have changed since.
  */
 void
 gh_shared_groups_choose_device(const GhFragment *fragment, int *device)
@@ -234,8 +238,8 @@ lend(GhSharedGroups *groups, GhFragment *fragment, GhSupply *supply, const GhPip
 /* -------------------------------------------------------------------------- nodes */
 
 /*
- * Of a node that may share: whether another one has made the groups that such a pipeline would make, so that nothing is to be
- * read.
+ * Of a node that may share: whether another one has made the groups that such a pipeline would make, so that
+ * nothing is to be read.
  */
 bool
 gh_shared_groups_are_there(GhFragment *fragment, const GhPipelineOptions *options)
@@ -246,8 +250,8 @@ gh_shared_groups_are_there(GhFragment *fragment, const GhPipelineOptions *option
 }
 
 /*
- * In the place of gh_supply_begin, of a node that may have its groups in common with others: *there, if they are made, and
- * no page is to be supplied.  False: this node has them alone, and nothing was begun.
+ * In the place of gh_supply_begin, of a node that may have its groups in common with others: *there, if they
+ * are made, and no page is to be supplied.  False: this node has them alone, and nothing was begun.
  */
 bool
 gh_shared_groups_begin(GhFragment *fragment, GhSupply *supply, const GhPipelineOptions *options, bool *there)
@@ -279,7 +283,10 @@ gh_shared_groups_begin(GhFragment *fragment, GhSupply *supply, const GhPipelineO
 	return false;
 }
 
-/* All pages were supplied, and nothing is made of the groups yet: other nodes may have them, if they are whole. */
+/*
+ * All pages were supplied, and nothing is made of the groups yet: other nodes may have them, if they are
+ * whole.
+ */
 void
 gh_shared_groups_offer(GhFragment *fragment)
 {
@@ -290,8 +297,8 @@ gh_shared_groups_offer(GhFragment *fragment)
 }
 
 /*
- * The node is through with them.  Before its supply ends.  Others that are at it keep them; so may nodes that are none of those
- * they were counted for, whose parameters happen to be the same.
+ * The node is through with them.  Before its supply ends.  Others that are at it keep them; so may nodes that
+ * are none of those they were counted for, whose parameters happen to be the same.
  */
 void
 gh_shared_groups_end(GhFragment *fragment)

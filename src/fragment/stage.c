@@ -15,8 +15,8 @@
 #include "service/placement.h"
 
 /*
- * Options of a pipeline over the pages of a relation, or, without one, over rows that are brought as columns; all else
- * is 0.  Their arrays are in the memory context.
+ * Options of a pipeline over the pages of a relation, or, without one, over rows that are brought as columns;
+ * all else is 0.  Their arrays are in the memory context.
  */
 void
 gh_stage_options(Relation relation, const GhProgram *program, GhPipelineOptions *options)
@@ -49,11 +49,11 @@ gh_stage_destroy(GhStage *stage)
 }
 
 /*
- * It goes with the context.  host: whose memory the sink's is; NULL: the context's.  NULL is returned where the pipeline
- * cannot be made, and *error says why.
+ * It goes with the context.  host: whose memory the sink's is; NULL: the context's.  NULL is returned where
+ * the pipeline cannot be made, and *error says why.
  *
- * One that participants share is the caller's to destroy while their memory is there: when a process ends, that has gone
- * before its contexts do.
+ * One that participants share is the caller's to destroy while their memory is there: when a process ends,
+ * that has gone before its contexts do.
  */
 GhStage *
 gh_stage_create(const GhPipelineOptions *options, const GhHost *host, MemoryContext context, GhError *error)
@@ -108,7 +108,10 @@ make_entering(uint32 ngiven, const uint16 *given, const GhColumn *columns, uint3
 	return rows;
 }
 
-/* Of rows that come before the first step: the program's columns of the first natts attributes; joins fill the others. */
+/*
+ * Of rows that come before the first step: the program's columns of the first natts attributes; joins fill
+ * the others.
+ */
 GhEnteringRows *
 gh_entering_create(const GhProgram *program, int natts, uint32 nrows)
 {
@@ -122,7 +125,10 @@ gh_entering_create(const GhProgram *program, int natts, uint32 nrows)
 	return make_entering(ngiven, given, columns, nrows);
 }
 
-/* Of rows that come before some step, or behind the last one: what is read from there on.  columns: as of GhEnteringRows. */
+/*
+ * Of rows that come before some step, or behind the last one: what is read from there on.  columns: as of
+ * GhEnteringRows.
+ */
 GhEnteringRows *
 gh_entering_create_before(const GhStage *stage, uint32 step, const GhColumn *columns, uint32 nrows)
 {
@@ -164,8 +170,8 @@ gh_stage_table_sink(const GhTableOptions *table, GhSink *sink)
 }
 
 /*
- * Asks for what is visible on a page, which is not empty.  True: for lines by their bits, which are set, and the
- * caller is to say where they are.
+ * Asks for what is visible on a page, which is not empty.  True: for lines by their bits, which are set, and
+ * the caller is to say where they are.
  */
 bool
 gh_ask_for_lines(const GhPages *pages, GhPageRef *page, uint64 *asked)
@@ -249,9 +255,9 @@ gh_stage_rows(GhStage *stage, uint32 step, const GhEnteringRows *rows, uint32 nr
 }
 
 /*
- * Brings the page that is pinned, of which the visible lines are known.  How many rows of it were handed back, or
- * are listed, in the order of their lines; room for MaxHeapTuplesPerPage.  stage->request has the page's counts,
- * unless it is empty.
+ * Brings the page that is pinned, of which the visible lines are known.  How many rows of it were handed
+ * back, or are listed, in the order of their lines; room for MaxHeapTuplesPerPage.  stage->request has the
+ * page's counts, unless it is empty.
  */
 uint32
 gh_stage_page(GhStage *stage, const GhPages *pages, GhBackRow *back)
@@ -269,7 +275,10 @@ gh_stage_page(GhStage *stage, const GhPages *pages, GhBackRow *back)
 	return request->nback == 1 && back[0].line == 0 ? gh_list_rows(pages, back) : request->nback;
 }
 
-/* Brings some rows of that page again, in their order; as of gh_stage_page(), which are handed back, in their place. */
+/*
+ * Brings some rows of that page again, in their order; as of gh_stage_page(), which are handed back, in their
+ * place.
+ */
 uint32
 gh_stage_page_again(GhStage *stage, uint32 nrows, GhBackRow *rows)
 {

@@ -20,8 +20,8 @@
 #define GH_HELD_MAX 32
 
 /*
- * Pages that are done in one request, each pinned meanwhile (stage_pages.c); and a run of blocks of which columns are stored, which
- * is done by itself, when no pages are held (stage_columns.c).
+ * Pages that are done in one request, each pinned meanwhile (stage_pages.c); and a run of blocks of which
+ * columns are stored, which is done by itself, when no pages are held (stage_columns.c).
  */
 typedef struct GhHeldPages
 {

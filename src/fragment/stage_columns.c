@@ -2,9 +2,9 @@
  * stage_columns.c
  *		Blocks of which columns are in shared memory, in the place of their pages: rows of a pipeline of the CPU engine.
  *
- * They have their turn among the pages, in the order of the blocks, and so nobody can tell from the rows where they came from.  A
- * run of them is a request by itself, behind that of the pages that were held before it.  A row that is handed back is read from
- * its page, where it still is.
+ * They have their turn among the pages, in the order of the blocks, and so nobody can tell from the rows
+ * where they came from.  A run of them is a request by itself, behind that of the pages that were held before
+ * it.  A row that is handed back is read from its page, where it still is.
  */
 #include "postgres.h"
 
@@ -58,8 +58,8 @@ make_run_room(GhStage *stage)
 }
 
 /*
- * Pages of the scan, which has begun, are read for the stage from here on, up to gh_stage_end_reading().  True: a run of
- * blocks waits to be brought before any of them.
+ * Pages of the scan, which has begun, are read for the stage from here on, up to gh_stage_end_reading().
+ * True: a run of blocks waits to be brought before any of them.
  */
 bool
 gh_stage_begin_reading(GhStage *stage, GhPages *pages)
@@ -103,7 +103,9 @@ gh_stage_hold_run(GhStage *stage, const GhPages *pages)
 		held->ntuples = held->run_rows.count;
 }
 
-/* Brings the rows of the run, or, again, those whose bits are set.  Which are handed back is in held->back. */
+/*
+ * Brings the rows of the run, or, again, those whose bits are set.  Which are handed back is in held->back.
+ */
 void
 gh_stage_run_rows(GhStage *stage)
 {

@@ -2,12 +2,12 @@
  * stage_pages.c
  *		Several pages in one request to a pipeline of the CPU engine, each pinned meanwhile.
  *
- * A request takes some time however few rows it has, and so does each vector of each instruction.  Pages of wide rows have
- * some fifty.  So pages are held until they have some hundred lines, and are done together.  Their pins are given up before
- * the node returns to the executor.
+ * A request takes some time however few rows it has, and so does each vector of each instruction.  Pages of
+ * wide rows have some fifty.  So pages are held until they have some hundred lines, and are done together.
+ * Their pins are given up before the node returns to the executor.
  *
- * Of a scan through a ring of few buffers fewer pages are held: they are those that were read last, which the ring uses again
- * only after all others, so that it need not take further buffers of the pool in their place.
+ * Of a scan through a ring of few buffers fewer pages are held: they are those that were read last, which the
+ * ring uses again only after all others, so that it need not take further buffers of the pool in their place.
  */
 #include "postgres.h"
 
@@ -25,8 +25,8 @@
 #define GH_HELD_LINES 512
 
 /*
- * Of its share of the buffers a process holds a part at the most: rows that are handed back may call functions, whose queries
- * hold pages, too.
+ * Of its share of the buffers a process holds a part at the most: rows that are handed back may call
+ * functions, whose queries hold pages, too.
  */
 #define GH_HELD_PART 4
 
@@ -77,8 +77,8 @@ gh_stage_has_room(const GhStage *stage, const GhPages *pages)
 }
 
 /*
- * The page that is pinned, of which the visible lines are known: the pin becomes the stage's.  Or blocks that were not read, as
- * columns of them are stored.
+ * The page that is pinned, of which the visible lines are known: the pin becomes the stage's.  Or blocks that
+ * were not read, as columns of them are stored.
  */
 void
 gh_stage_hold(GhStage *stage, GhPages *pages)
@@ -155,8 +155,8 @@ run_held(GhStage *stage)
 }
 
 /*
- * Brings the pages that are held, or, without one, the run.  Which rows of them are handed back is in held->back, by the
- * pages' numbers, and held->request has the counts.
+ * Brings the pages that are held, or, without one, the run.  Which rows of them are handed back is in
+ * held->back, by the pages' numbers, and held->request has the counts.
  */
 void
 gh_stage_run_held(GhStage *stage)

@@ -2,9 +2,9 @@
  * steps.c
  *		The steps of a fragment in EXPLAIN (ANALYZE): what became of its rows, in the order of the work.
  *
- * They have the names that PostgreSQL's nodes have: Scan, Filter, Join, and what the node does last.  A step's
- * rows are all that came out of it, in all loops and processes.  They are those that the nodes below count, whose
- * rows are shown there for each loop.
+ * They have the names that PostgreSQL's nodes have: Scan, Filter, Join, and what the node does last.  A
+ * step's rows are all that came out of it, in all loops and processes.  They are those that the nodes below
+ * count, whose rows are shown there for each loop.
  *
  * Text shows them in one line; other formats have a group for each.
  */

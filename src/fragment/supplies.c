@@ -65,8 +65,8 @@ gh_supplies_take_buffers(GhSupplies *all)
 }
 
 /*
- * The page that was read last, or run of them, goes to all of them.  Each has a pin of its own, which a supply takes over or gives
- * up.
+ * The page that was read last, or run of them, goes to all of them.  Each has a pin of its own, which a
+ * supply takes over or gives up.
  */
 void
 gh_supplies_page(GhSupplies *all, GhPages *pages)

@@ -45,9 +45,9 @@ seen_before(const GhPages *pages)
 }
 
 /*
- * How many lines a request may have beyond those whose rows could all come back; 0: none.  That is for the service, which bears
- * it that there are more (service.h).  Floats are added request by request: where one ends is not to depend on what came
- * back.
+ * How many lines a request may have beyond those whose rows could all come back; 0: none.  That is for the
+ * service, which bears it that there are more (service.h).  Floats are added request by request: where one
+ * ends is not to depend on what came back.
  */
 static uint32
 most_lines(const GhEngine *engine, const GhPipelineOptions *options)
@@ -230,7 +230,10 @@ count_page(GhSupplyRequest *request, uint32 i)
 	request->nlines += request->pages[i].lines;
 }
 
-/* Page i of the request, which is empty but for pages before it, becomes the next one.  copy: which one it is. */
+/*
+ * Page i of the request, which is empty but for pages before it, becomes the next one.  copy: which one it
+ * is.
+ */
 static void
 ask_again(GhSupplyRequest *request, uint32 i, uint32 copy, const GhJudgedPage *judged)
 {
@@ -354,8 +357,8 @@ give_back(GhSupply *supply, const GhSupplyRequest *request)
 }
 
 /*
- * A request has failed.  Of rows that came back there were more than could be foreseen: that is for the CPU engine, as if there were
- * no device for such rows.
+ * A request has failed.  Of rows that came back there were more than could be foreseen: that is for the CPU
+ * engine, as if there were no device for such rows.
  */
 static void
 fail_request(GhSupply *supply, const GhPipelineRequest *request)
@@ -449,8 +452,8 @@ gh_supply_turn_over(GhSupply *supply)
 }
 
 /*
- * Before the first page is read: lines suffice, and the hints of tuples, but where `hints` is false: for which
- * tuples they tell what is visible, and so the order in which rows are added, depends on what else has
+ * Before the first page is read: lines suffice, and the hints of tuples, but where `hints` is false: for
+ * which tuples they tell what is visible, and so the order in which rows are added, depends on what else has
  * read them before.
  */
 void
@@ -488,7 +491,9 @@ gh_supply_turn_to(GhSupply *supply, GhPages *pages)
 	supply->turned = true;
 }
 
-/* The request that is filled is on its way.  They become larger, for the first rows should not be waited for. */
+/*
+ * The request that is filled is on its way.  They become larger, for the first rows should not be waited for.
+ */
 static void
 pass_on(GhSupply *supply)
 {
@@ -543,8 +548,8 @@ put_page(GhSupply *supply, GhSupplyRequest *request)
 }
 
 /*
- * Takes over the page that the pages' scan has pinned, or of which it said that the supply has it.  False: the supply has
- * failed.
+ * Takes over the page that the pages' scan has pinned, or of which it said that the supply has it.  False:
+ * the supply has failed.
  */
 bool
 gh_supply_page(GhSupply *supply)
@@ -617,8 +622,8 @@ gh_supply_has_room(const GhSupply *supply)
 }
 
 /*
- * The request that is to be read next, when it is through: it stays as it is, and its pages where they are, until
- * gh_supply_done.  Where none is on its way, that is the one that was being filled.  NULL: there are no
+ * The request that is to be read next, when it is through: it stays as it is, and its pages where they are,
+ * until gh_supply_done.  Where none is on its way, that is the one that was being filled.  NULL: there are no
  * pages, or the supply has failed.
  */
 GhSupplyRequest *

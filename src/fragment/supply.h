@@ -24,8 +24,8 @@
 #define GH_SUPPLY_MIN 64
 
 /*
- * Lines of a request, at most, as long as nearly no row comes back: of pages that are added to one group, or to few behind few
- * joins, and of others, whose sinks take so many at a time.
+ * Lines of a request, at most, as long as nearly no row comes back: of pages that are added to one group, or
+ * to few behind few joins, and of others, whose sinks take so many at a time.
  */
 #define GH_SUPPLY_LINES_ADDED (1 << 22)
 #define GH_SUPPLY_LINES_TAKEN (1 << 20)
@@ -56,7 +56,10 @@ typedef struct GhSupplyRequest
 	bool		submitted;
 } GhSupplyRequest;
 
-/* A page of a request, by its number in the list, that is asked once more: for the tuples that were found to be visible. */
+/*
+ * A page of a request, by its number in the list, that is asked once more: for the tuples that were found to
+ * be visible.
+ */
 typedef struct GhJudgedPage
 {
 	uint32		page;

@@ -2,8 +2,8 @@
  * supply_back.c
  *		Rows that an engine's pipeline hands back to the one that supplies its pages (supply.c).
  *
- * Those that the engine cannot do go to the caller, in their buffer.  Of those whose hints do not tell whether
- * they are visible that is found out here, as PostgreSQL does it.
+ * Those that the engine cannot do go to the caller, in their buffer.  Of those whose hints do not tell
+ * whether they are visible that is found out here, as PostgreSQL does it.
  */
 #include "postgres.h"
 
@@ -13,8 +13,8 @@
 #include "fragment/supply.h"
 
 /*
- * Tuples of a hinted page that may have to be judged for want of hints, on average, before these are doubted.  So many are judged
- * in the time that it takes to look at all tuples of a page.
+ * Tuples of a hinted page that may have to be judged for want of hints, on average, before these are doubted.
+ * So many are judged in the time that it takes to look at all tuples of a page.
  */
 #define GH_JUDGED_MOST 8
 
@@ -72,9 +72,9 @@ gh_supply_blocks(const GhSupply *supply, BlockNumber **blocks)
 }
 
 /*
- * Whether the line was asked for, by the page as it was supplied: lines of a page that was copied may have got other
- * tuples since.  Of a page that is on the device that cannot be seen here: which lines are tuples is to be seen in the
- * buffer (gh_supply_has_tuple), where those that the engine tells of are what they were.
+ * Whether the line was asked for, by the page as it was supplied: lines of a page that was copied may have
+ * got other tuples since.  Of a page that is on the device that cannot be seen here: which lines are tuples
+ * is to be seen in the buffer (gh_supply_has_tuple), where those that the engine tells of are what they were.
  */
 bool
 gh_supply_asks(const GhSupplyRequest *request, uint32 number, OffsetNumber line)
@@ -121,8 +121,8 @@ gh_supply_is_visible(GhSupply *supply, Buffer buffer, BlockNumber block, OffsetN
 }
 
 /*
- * Whether a row of a page that was handed back, or a line of one that was so as a whole, is one that was asked for.  Which
- * lines a page on the device has is not known here: there the snapshot tells.
+ * Whether a row of a page that was handed back, or a line of one that was so as a whole, is one that was
+ * asked for.  Which lines a page on the device has is not known here: there the snapshot tells.
  */
 static bool
 has_row(GhSupply *supply, const GhSupplyRequest *request, uint32 listed, Buffer buffer, BlockNumber block,
@@ -212,8 +212,8 @@ check_row(const GhSupplyRequest *request, uint64 i)
 }
 
 /*
- * All rows of a request that were handed back.  Of a page that is not pinned, the page itself is pinned again: visible
- * tuples are still where they were.
+ * All rows of a request that were handed back.  Of a page that is not pinned, the page itself is pinned
+ * again: visible tuples are still where they were.
  */
 void
 gh_supply_give_back(GhSupply *supply, const GhSupplyRequest *request)

@@ -5,8 +5,9 @@
  * A backend pins no more pages at a time, in all its supplies together, than others could claim, too, of
  * the buffers that there are.  A supply that finds too few of them left copies its pages.
  *
- * Of a request most of the memory is for rows that come back, by its pages that are not on the device.  Where nearly all are,
- * a supply takes little, so that many scans have theirs beside each other; and one that finds none waits for it.
+ * Of a request most of the memory is for rows that come back, by its pages that are not on the device.  Where
+ * nearly all are, a supply takes little, so that many scans have theirs beside each other; and one that finds
+ * none waits for it.
  */
 #include "postgres.h"
 
@@ -29,20 +30,22 @@
 #define GH_SUPPLY_LISTED 512
 
 /*
- * Entries of a request's list for each of these, where runs of pages that are on the device have some, too.  With more, a
- * request of GH_SUPPLY_PINNED pages would take one more unit of the transfer area, of which the default has a few dozen.
+ * Entries of a request's list for each of these, where runs of pages that are on the device have some, too.
+ * With more, a request of GH_SUPPLY_PINNED pages would take one more unit of the transfer area, of which the
+ * default has a few dozen.
  */
 #define GH_SUPPLY_RUNS 4
 
 /*
- * Pages of a request, of a relation nearly all of which is on the device, for which others have room: its buffer is one
- * unit of the transfer area.
+ * Pages of a request, of a relation nearly all of which is on the device, for which others have room: its
+ * buffer is one unit of the transfer area.
  */
 #define GH_SUPPLY_FEW 192
 
 /*
- * For buffers a scan waits as long as the CPU engine would take, about, for each of its pages, where many scans that find
- * none share the processors: 2 us for one alone, 6 us for each of 26 on 16 of them.  In tests, that is long.
+ * For buffers a scan waits as long as the CPU engine would take, about, for each of its pages, where many
+ * scans that find none share the processors: 2 us for one alone, 6 us for each of 26 on 16 of them.  In
+ * tests, that is long.
  */
 #define GH_SUPPLY_WAIT_PAGE_NS ((uint64) GH_WITH_FAULT_POINTS(1000000, 4000))
 
@@ -52,7 +55,10 @@
 /* Pages that this process's supplies may have pinned at a time. */
 static uint32 pins_of_process = 0;
 
-/* Pages of a request, if they are pinned.  Of several devices' supplies each has a part of the process's share. */
+/*
+ * Pages of a request, if they are pinned.  Of several devices' supplies each has a part of the process's
+ * share.
+ */
 static uint32
 pinned_room(const GhSupply *supply)
 {
@@ -72,8 +78,8 @@ gh_supply_may_pin(const GhSupply *supply, int device)
 }
 
 /*
- * Rows of a page that may come back, which most of a buffer is for: as many as ANALYZE has counted, and a quarter more.  A
- * request whose pages have more is full with fewer of them.
+ * Rows of a page that may come back, which most of a buffer is for: as many as ANALYZE has counted, and a
+ * quarter more.  A request whose pages have more is full with fewer of them.
  */
 static uint32
 expected_lines(const GhSupply *supply)
@@ -115,7 +121,10 @@ lay_out(GhSupply *supply, GhSupplyRequest *request, char *buffer)
 		request->notes = MemoryContextAlloc(supply->context, sizeof(GhResidentNote) * supply->room);
 }
 
-/* Whether few pages of a full request are not on the device, as far as can be expected, where rows are not listed. */
+/*
+ * Whether few pages of a full request are not on the device, as far as can be expected, where rows are not
+ * listed.
+ */
 static bool
 expects_few(const GhSupply *supply)
 {
@@ -127,7 +136,10 @@ expects_few(const GhSupply *supply)
 		Min(nblocks, gh_supply_most_pages(supply)) < GH_SUPPLY_FEW;
 }
 
-/* Pages of a request, at first; of a pipeline that lists rows, the pages stay pinned while these come out one by one. */
+/*
+ * Pages of a request, at first; of a pipeline that lists rows, the pages stay pinned while these come out one
+ * by one.
+ */
 static void
 choose_room(GhSupply *supply)
 {
@@ -166,8 +178,8 @@ alloc_buffers(GhSupply *supply)
 }
 
 /*
- * Whether the supply waits for buffers that other scans have: where it needs few, before a run of pages that are on the device,
- * so that none is pinned.  In parallel queries others may wait for this process.
+ * Whether the supply waits for buffers that other scans have: where it needs few, before a run of pages that
+ * are on the device, so that none is pinned.  In parallel queries others may wait for this process.
  */
 static bool
 may_wait(const GhSupply *supply)
@@ -189,8 +201,8 @@ await_buffers(GhSupply *supply)
 }
 
 /*
- * They are taken when there is a page or a result to be put into them, so that the scans of a node have theirs one after
- * the other.  False: the supply has failed.
+ * They are taken when there is a page or a result to be put into them, so that the scans of a node have
+ * theirs one after the other.  False: the supply has failed.
  */
 bool
 gh_supply_take_buffers(GhSupply *supply)
@@ -246,7 +258,9 @@ gh_supply_free_buffers(GhSupply *supply)
 	supply->pins_taken = 0;
 }
 
-/* What comes next are other pages, and no request is in flight: buffers that do not suit them are taken anew. */
+/*
+ * What comes next are other pages, and no request is in flight: buffers that do not suit them are taken anew.
+ */
 void
 gh_supply_fit_buffers(GhSupply *supply)
 {

@@ -2,15 +2,18 @@
  * supply_resident.c
  *		Pages of a supply's relation that are on the device already, or that stay there (store/resident.h).
  *
- * They have their turn among the others, in the order of the blocks, so that nobody can tell from the rows which page
- * came from where.
+ * They have their turn among the others, in the order of the blocks, so that nobody can tell from the rows
+ * which page came from where.
  */
 #include "postgres.h"
 
 #include "service/service.h"
 #include "fragment/supply.h"
 
-/* How many blocks from that one on are on the device; as many as the request that is filled has room for, whatever lines they have. */
+/*
+ * How many blocks from that one on are on the device; as many as the request that is filled has room for,
+ * whatever lines they have.
+ */
 uint32
 gh_supply_has_blocks(GhSupply *supply, BlockNumber block)
 {
@@ -53,8 +56,8 @@ gh_supply_close_resident(GhSupply *supply)
 }
 
 /*
- * No request is in flight, and who knows when there will be a next page: others may put pages there, or need the memory.  For that
- * page it is opened again, under the same snapshot.
+ * No request is in flight, and who knows when there will be a next page: others may put pages there, or need
+ * the memory.  For that page it is opened again, under the same snapshot.
  */
 void
 gh_supply_leave_resident(GhSupply *supply)
@@ -67,8 +70,8 @@ gh_supply_leave_resident(GhSupply *supply)
 }
 
 /*
- * What is to become of the page that the pages' scan has read.  in_place: it stays pinned until the device has read it.  Without that,
- * one that has free lines does not stay there.
+ * What is to become of the page that the pages' scan has read.  in_place: it stays pinned until the device
+ * has read it.  Without that, one that has free lines does not stay there.
  */
 GhResidentOffer
 gh_supply_offer_page(GhSupply *supply, bool in_place, GhResidentNote *note)
@@ -81,8 +84,8 @@ gh_supply_offer_page(GhSupply *supply, bool in_place, GhResidentNote *note)
 }
 
 /*
- * Whether a page that has free lines was changed while the device read it, beside the pin: a tuple may have got one of
- * them.  With the lock, whoever was about to has done it.
+ * Whether a page that has free lines was changed while the device read it, beside the pin: a tuple may have
+ * got one of them.  With the lock, whoever was about to has done it.
  */
 static bool
 was_changed(Buffer buffer, XLogRecPtr lsn)
@@ -95,7 +98,10 @@ was_changed(Buffer buffer, XLogRecPtr lsn)
 	return now != lsn;
 }
 
-/* The request is done, and its pages are pinned: others may know of those that are on the device.  Once for each request. */
+/*
+ * The request is done, and its pages are pinned: others may know of those that are on the device.  Once for
+ * each request.
+ */
 void
 gh_supply_publish(GhSupply *supply, GhSupplyRequest *request)
 {
@@ -140,7 +146,9 @@ follows(const GhSupply *supply, const GhSupplyRequest *request, uint32 listed, c
 		request->blocks[listed] + run->run == supply->pages->block;
 }
 
-/* The next pages of the request are so many from that place on, of blocks from that of the supply's pages on. */
+/*
+ * The next pages of the request are so many from that place on, of blocks from that of the supply's pages on.
+ */
 void
 gh_supply_put_resident(GhSupply *supply, GhSupplyRequest *request, const GhResidentPlace *at, uint32 run, uint32 lines)
 {

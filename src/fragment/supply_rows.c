@@ -216,8 +216,8 @@ put_columns(GhSupplyRows *rows, const GhVector *from, const char *texts, uint64 
 }
 
 /*
- * Takes rows over that are columns, the program's in its order; null is NULL where no value of the column is.  Texts' places
- * count from `texts`.  False: the supply has failed.
+ * Takes rows over that are columns, the program's in its order; null is NULL where no value of the column is.
+ * Texts' places count from `texts`.  False: the supply has failed.
  */
 bool
 gh_supply_columns(GhSupplyRows *rows, const GhVector *from, const char *texts, uint64 count)

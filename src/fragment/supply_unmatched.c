@@ -12,8 +12,8 @@
 #define GH_SUPPLY_ROWS 131072
 
 /*
- * Asks for the rows that have no match in the table that a step probes, of the nrows that are in it, when all pages
- * have been supplied and flushed.  False: the supply has failed.
+ * Asks for the rows that have no match in the table that a step probes, of the nrows that are in it, when all
+ * pages have been supplied and flushed.  False: the supply has failed.
  */
 bool
 gh_supply_unmatched(GhSupply *supply, uint32 step, uint64 nrows)

@@ -81,7 +81,10 @@ gh_pages_begin(GhPages *pages, PlanState *child)
 		gh_pages_of_scan(pages, node->ss_currentScanDesc);
 }
 
-/* Puts a visible tuple of a page that is pinned into the scan's slot; whether some of its conditions, or NULL, accept it. */
+/*
+ * Puts a visible tuple of a page that is pinned into the scan's slot; whether some of its conditions, or
+ * NULL, accept it.
+ */
 bool
 gh_scan_accepts(ScanState *scan, GhPages *pages, Buffer buffer, BlockNumber block, OffsetNumber line, ExprState *quals)
 {

@@ -205,8 +205,9 @@ static const GhPagesMaker named_maker = {
 };
 
 /*
- * Pages that are read by their numbers, for those to whom lines suffice, beside a scan of the relation, by its snapshot
- * and its ring.  There is nothing to be ended but what the memory context has, and pins (gh_pages_park).
+ * Pages that are read by their numbers, for those to whom lines suffice, beside a scan of the relation, by
+ * its snapshot and its ring.  There is nothing to be ended but what the memory context has, and pins
+ * (gh_pages_park).
  */
 GhPages *
 gh_named_create(MemoryContext context)

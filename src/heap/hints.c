@@ -2,12 +2,12 @@
  * hints.c
  *		Where blocks of relations were in shared buffers: a guess that spares the pool's table.
  *
- * To pin a page that is in shared buffers, PostgreSQL looks the block up in a hash table of the whole
- * pool.  For a scan that reads little else of its pages that is half of the work, most of it waiting for
- * memory.  Here, a table with a place for each buffer remembers in which one a block was seen last.
- * The places of consecutive blocks lie side by side, so that a scan reads them in order.  A block has two places, for
- * two relations that are read by turns may lie on one another in the first one, and took it from one another
- * in every query.  A place may be overwritten by any other block, and what it says may be out of date:
+ * To pin a page that is in shared buffers, PostgreSQL looks the block up in a hash table of the whole pool.
+ * For a scan that reads little else of its pages that is half of the work, most of it waiting for memory.
+ * Here, a table with a place for each buffer remembers in which one a block was seen last. The places of
+ * consecutive blocks lie side by side, so that a scan reads them in order.  A block has two places, for two
+ * relations that are read by turns may lie on one another in the first one, and took it from one another in
+ * every query.  A place may be overwritten by any other block, and what it says may be out of date:
  * ReadRecentBuffer makes sure.
  *
  * A page that is pinned in this way does not count as used once more, which it is to the pool's clock
@@ -129,10 +129,11 @@ gh_hint_fetch_header(Relation relation, BlockNumber block)
 }
 
 /*
- * The LSN of the block's page, if it is where it was last; false: it is not known, or somebody changes the page just now.
- * It is not pinned, which is most of what a look at a page takes: its share lock keeps out who would change it, and its
- * buffer's header lock who would put another page there.  From 19 on there is no share lock without a pin.  So somebody may
- * begin to change the page while its LSN is read, and it is the LSN from before or from after: ../store/README, rule 3.
+ * The LSN of the block's page, if it is where it was last; false: it is not known, or somebody changes the
+ * page just now. It is not pinned, which is most of what a look at a page takes: its share lock keeps out who
+ * would change it, and its buffer's header lock who would put another page there.  From 19 on there is no
+ * share lock without a pin.  So somebody may begin to change the page while its LSN is read, and it is the
+ * LSN from before or from after: ../store/README, rule 3.
  */
 bool
 gh_hint_lsn(Relation relation, BlockNumber block, XLogRecPtr *lsn)
@@ -159,8 +160,8 @@ gh_hint_lsn(Relation relation, BlockNumber block, XLogRecPtr *lsn)
 }
 
 /*
- * The page of the block into the cache, where it was last: its lines come while the rows of another are done.  Not pinned,
- * it may be another page by then, which does no harm.
+ * The page of the block into the cache, where it was last: its lines come while the rows of another are done.
+ * Not pinned, it may be another page by then, which does no harm.
  */
 void
 gh_hint_fetch(Relation relation, BlockNumber block)

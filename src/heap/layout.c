@@ -80,8 +80,8 @@ gh_layout_is_known(void)
 }
 
 /*
- * Whether tuples of two relations have the same columns in the same places: one program reads both.  A column that was
- * added later is missing in some tuples, of either.
+ * Whether tuples of two relations have the same columns in the same places: one program reads both.  A column
+ * that was added later is missing in some tuples, of either.
  */
 bool
 gh_tuples_lie_alike(TupleDesc a, TupleDesc b)

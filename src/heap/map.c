@@ -14,8 +14,8 @@
 #include "heap/map.h"
 
 /*
- * Reads a page of the map, its bits and its LSN under one share lock.  Where there is none, or it is broken, no block is
- * all-visible by it.
+ * Reads a page of the map, its bits and its LSN under one share lock.  Where there is none, or it is broken,
+ * no block is all-visible by it.
  */
 void
 gh_map_read(Relation relation, BlockNumber page, GhMapPage *map)
@@ -40,7 +40,9 @@ gh_map_read(Relation relation, BlockNumber page, GhMapPage *map)
 	UnlockReleaseBuffer(buffer);
 }
 
-/* Which of 32 blocks are all-visible, by the 8 bytes of the map that have them: the first of two bits each. */
+/*
+ * Which of 32 blocks are all-visible, by the 8 bytes of the map that have them: the first of two bits each.
+ */
 static uint32
 visible_of(const uint8 *bytes)
 {

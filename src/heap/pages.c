@@ -39,7 +39,9 @@ choose_block(GhPages *pages)
 	return block;
 }
 
-/* Chooses the blocks behind that one, as many as the order of the scan has there, `most` at most; how many. */
+/*
+ * Chooses the blocks behind that one, as many as the order of the scan has there, `most` at most; how many.
+ */
 static uint32
 choose_run(GhPages *pages, BlockNumber block, uint32 most)
 {
@@ -65,8 +67,8 @@ choose_run(GhPages *pages, BlockNumber block, uint32 most)
 }
 
 /*
- * Whether pages may be looked for where they were last.  A scan through a ring leaves few pages in the pool, but it may
- * be there as a whole: a table that is larger than a quarter of it.
+ * Whether pages may be looked for where they were last.  A scan through a ring leaves few pages in the pool,
+ * but it may be there as a whole: a table that is larger than a quarter of it.
  */
 static inline bool
 uses_hints(const GhPages *pages)
@@ -393,8 +395,8 @@ gh_pages_read_block(GhPages *pages, BlockNumber block)
 }
 
 /*
- * Pins the page of a block that the caller has, of those that were read last: it has so many tuples, all of which are visible, and
- * the caller sets the lines of those that it wants.  True: it was not in the pool.
+ * Pins the page of a block that the caller has, of those that were read last: it has so many tuples, all of
+ * which are visible, and the caller sets the lines of those that it wants.  True: it was not in the pool.
  */
 bool
 gh_pages_turn_to(GhPages *pages, BlockNumber block, int ntuples)

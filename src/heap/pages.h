@@ -98,8 +98,9 @@ struct GhPages
 #define GH_FETCH_BYTES 64
 
 /*
- * Reads a byte of each line of a page from the first one on, before its tuples are looked at one by one, from the last
- * line upward: the processor foresees only the former, and so the page comes twice as fast as by prefetches of all of it.
+ * Reads a byte of each line of a page from the first one on, before its tuples are looked at one by one, from
+ * the last line upward: the processor foresees only the former, and so the page comes twice as fast as by
+ * prefetches of all of it.
  */
 static inline void
 gh_page_fetch(Buffer buffer)
@@ -125,7 +126,9 @@ extern void gh_pages_forget_ahead(GhPages *pages);
 extern void gh_pages_park(GhPages *pages);
 extern void gh_pages_end(GhPages *pages);
 
-/* Puts a tuple of a page that is pinned into a slot, which takes a pin of its own; it is good up to the next. */
+/*
+ * Puts a tuple of a page that is pinned into a slot, which takes a pin of its own; it is good up to the next.
+ */
 static inline void
 gh_pages_store(GhPages *pages, Buffer buffer, BlockNumber block, OffsetNumber line, TupleTableSlot *slot)
 {

@@ -3,8 +3,9 @@
  *		What is visible on a page, for those to whom lines suffice.
  *
  * Readers who look at tuples have the page prepared by whoever chose it, and get a list of the visible ones.
- * For one who sends the page to a device it is enough, and takes far less, to know that all tuples are visible,
- * or that their hints tell which ones are.  README says why both may be used beside the pin, without the lock.
+ * For one who sends the page to a device it is enough, and takes far less, to know that all tuples are
+ * visible, or that their hints tell which ones are.  README says why both may be used beside the pin, without
+ * the lock.
  */
 #include "postgres.h"
 
@@ -82,8 +83,8 @@ leave_to_headers(GhPages *pages, Page page)
 }
 
 /*
- * In recovery the visibility map tells which pages are all-visible to the snapshot: README.  Has the map's page at hand, so
- * that nothing is read under the heap page's lock.
+ * In recovery the visibility map tells which pages are all-visible to the snapshot: README.  Has the map's
+ * page at hand, so that nothing is read under the heap page's lock.
  */
 static void
 pin_map(GhPages *pages)

@@ -32,8 +32,8 @@ typedef struct Call
 static Call *calls = NULL;
 
 /*
- * After the entry of that relation, or any (0), was read again.  A process that ends does not unwind its calls, and
- * what they name is freed before its last invalidations.
+ * After the entry of that relation, or any (0), was read again.  A process that ends does not unwind its
+ * calls, and what they name is freed before its last invalidations.
  */
 static void
 name_again(Datum argument, Oid relation)

@@ -175,7 +175,10 @@ take(Maker *maker, Size bytes)
 	return MemoryContextAllocExtended(maker->context, bytes, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 }
 
-/* An array of so many elements of that width, with those of the one before, which goes; false: there is no memory. */
+/*
+ * An array of so many elements of that width, with those of the one before, which goes; false: there is no
+ * memory.
+ */
 static bool
 more(Maker *maker, void *array, Size width, uint64 room)
 {
@@ -433,9 +436,9 @@ make_table(Maker *maker)
 /* --------------------------------------------------------------------- the whole */
 
 /*
- * Blocks that are not all-visible when the copy is begun are left out for good, but for those without rows: they may
- * have entries of rows that are no more, whose keys would then have two entries.  *later: there are so many that it is too
- * early for a copy.
+ * Blocks that are not all-visible when the copy is begun are left out for good, but for those without rows:
+ * they may have entries of rows that are no more, whose keys would then have two entries.  *later: there are
+ * so many that it is too early for a copy.
  */
 static bool
 begin(Maker *maker, bool *later)
@@ -467,8 +470,8 @@ begin(Maker *maker, bool *later)
 
 /*
  * In recovery nothing has told what changed while the leaf pages were read, and the rows of the begin may
- * come back with their LSN (README, "On a standby", 2): blocks that have changed are left out, too.  False: they
- * are too many, and not to be found so again at once, with all leaf pages read.
+ * come back with their LSN (README, "On a standby", 2): blocks that have changed are left out, too.  False:
+ * they are too many, and not to be found so again at once, with all leaf pages read.
  */
 static bool
 ask_again(Maker *maker)
@@ -526,7 +529,10 @@ give_up(int code, Datum arg)
 	gh_shared_copy_abandon(&maker->hold, true);
 }
 
-/* In the place of the one before, of which whoever has it asks no more but for a moment: it is right for no block then. */
+/*
+ * In the place of the one before, of which whoever has it asks no more but for a moment: it is right for no
+ * block then.
+ */
 static void
 publish(Maker *maker)
 {

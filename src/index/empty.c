@@ -2,8 +2,9 @@
  * empty.c
  *		Blocks of a table that have no rows, and that the visibility map does not have as all-visible.
  *
- * A table is extended by many blocks at a time where many rows come, and those that no row has reached stay as they are,
- * for VACUUM marks no page that was never used.  A small table that was just rewritten may consist of them to a half.
+ * A table is extended by many blocks at a time where many rows come, and those that no row has reached stay
+ * as they are, for VACUUM marks no page that was never used.  A small table that was just rewritten may
+ * consist of them to a half.
  */
 #include "postgres.h"
 
@@ -14,7 +15,10 @@
 #include "heap/map.h"
 #include "index/touched.h"
 
-/* Blocks that are looked at: each is read, and a table may have many that are not all-visible for other reasons. */
+/*
+ * Blocks that are looked at: each is read, and a table may have many that are not all-visible for other
+ * reasons.
+ */
 #define GH_EMPTY_LOOKED 1024
 
 static bool
@@ -46,7 +50,10 @@ add_block(GhBlockRuns *runs, BlockNumber block)
 	return true;
 }
 
-/* Of the blocks whose bit is not set, finds those that have no rows, or some of them; sets their bits, too; how many they are. */
+/*
+ * Of the blocks whose bit is not set, finds those that have no rows, or some of them; sets their bits, too;
+ * how many they are.
+ */
 BlockNumber
 gh_find_empty(Relation heap, BlockNumber nblocks, uint32 *bits, GhBlockRuns *runs)
 {

@@ -283,7 +283,10 @@ gh_may_be_copied(Relation index, Relation heap)
 		!is_new(index) && !is_new(heap);
 }
 
-/* Frees the place of the copy that was begun before all others, but for one; false: there is none.  With the lock. */
+/*
+ * Frees the place of the copy that was begun before all others, but for one; false: there is none.  With the
+ * lock.
+ */
 static bool
 free_oldest(const Place *but)
 {

@@ -38,12 +38,13 @@ extern void gh_touched_init(void);
 /* Whether there can be a copy of this index at all: of some a standby has no files. */
 extern bool gh_may_be_copied(Relation index, Relation heap);
 /*
- * Of whoever copies: from now on it is noted what changes.  Read the leaf pages after it, with a snapshot that
- * is held from before this until the last of them is read: so long no page of the index that was deleted is used
- * for something else.  Whoever does not come to the end calls gh_copy_end.  False: there can be no copy of this
- * index, or its table has too many blocks.  Those of it that were begun before are right for no block any more, but for the one of
- * the generation `keep`, as far as there is room for both; nor, where there is no room, are those of other indexes that were begun
- * before all others.  One process at a time does that for an index (../store/shared_copies.h).
+ * Of whoever copies: from now on it is noted what changes.  Read the leaf pages after it, with a snapshot
+ * that is held from before this until the last of them is read: so long no page of the index that was deleted
+ * is used for something else.  Whoever does not come to the end calls gh_copy_end.  False: there can be no
+ * copy of this index, or its table has too many blocks.  Those of it that were begun before are right for no
+ * block any more, but for the one of the generation `keep`, as far as there is room for both; nor, where
+ * there is no room, are those of other indexes that were begun before all others.  One process at a time does
+ * that for an index (../store/shared_copies.h).
  */
 extern bool gh_copy_begin(Relation index, Relation heap, uint64 keep, GhCopied *copied);
 /* From now on that one, or none where its generation is 0, is right for no block. */
@@ -51,15 +52,18 @@ extern void gh_copy_end(const GhCopied *copied);
 /* All of the index are right for no block any more. */
 extern void gh_copies_end(Relation index);
 /*
- * Sets in bits, of which there are copied->nblocks, those of blocks that the copy is right for: its
- * entries on such a block are the rows of the block that any snapshot sees that the caller has had
- * before.  Returns how many there are; *all_visible, unless NULL: how many of the table's are all-visible, those and
- * new ones among them.
+ * Sets in bits, of which there are copied->nblocks, those of blocks that the copy is right for: its entries
+ * on such a block are the rows of the block that any snapshot sees that the caller has had before.  Returns
+ * how many there are; *all_visible, unless NULL: how many of the table's are all-visible, those and new ones
+ * among them.
  */
 extern BlockNumber gh_copy_blocks(Relation index, Relation heap, const GhCopied *copied, uint32 *bits,
 								  BlockNumber *all_visible);
 
-/* Of whoever copies: these blocks had no rows, once it was begun.  The copy is right for them until an entry is made. */
+/*
+ * Of whoever copies: these blocks had no rows, once it was begun.  The copy is right for them until an entry
+ * is made.
+ */
 extern void gh_copy_note_empty(Relation index, const GhCopied *copied, const GhBlockRuns *runs);
 
 /* Of whoever copies: those blocks whose bit is not set are not the copy's. */

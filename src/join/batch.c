@@ -27,9 +27,9 @@
 #define GH_ARENA_MAX ((Size) 4 * 1024 * 1024)
 
 /*
- * Rows of a batch of pages that the join reads itself, for an engine that gains nothing by more: those pages are still in
- * memory when a node above looks up other rows of theirs, by an index.  Of a table that is large beside
- * shared_buffers, a scan keeps 32 pages there.
+ * Rows of a batch of pages that the join reads itself, for an engine that gains nothing by more: those pages
+ * are still in memory when a node above looks up other rows of theirs, by an index.  Of a table that is large
+ * beside shared_buffers, a scan keeps 32 pages there.
  */
 #define GH_PAGES_BATCH_ROWS 1024
 

@@ -48,12 +48,12 @@ gh_carry_init(GhJoinState *js)
 }
 
 /*
- * Whether the table of the rows there are so far would have keys and values of 4 bytes: half the memory, more of it
- * in the caches, and half of what goes to a device and back.  Keys of 4 bytes with values of 8 would not do, as
- * the engines keep such values beside the buckets, where each match is one cache miss more.
+ * Whether the table of the rows there are so far would have keys and values of 4 bytes: half the memory, more
+ * of it in the caches, and half of what goes to a device and back.  Keys of 4 bytes with values of 8 would
+ * not do, as the engines keep such values beside the buckets, where each match is one cache miss more.
  *
- * References always fit but with very many chunks.  They have to where the values are columns, too, which may come
- * to nothing when the table is there.  Columns of just 4 bytes fit while none is NULL.
+ * References always fit but with very many chunks.  They have to where the values are columns, too, which may
+ * come to nothing when the table is there.  Columns of just 4 bytes fit while none is NULL.
  */
 bool
 gh_entries_fit_narrow(const GhJoinState *js)

@@ -257,8 +257,8 @@ outer_comes_first(GhJoinState *js)
 }
 
 /*
- * The join is to return its rows, and has a table for the node above.  Where that was made of pages, the inner side is read
- * once more; where of rows as they came, their file is.
+ * The join is to return its rows, and has a table for the node above.  Where that was made of pages, the
+ * inner side is read once more; where of rows as they came, their file is.
  */
 static void
 give_probed_up(GhJoinState *js)
@@ -375,8 +375,8 @@ gh_join_open_for_probes(GhJoinState *js, bool on_host)
 }
 
 /*
- * The node above does not probe after all, as another join was not open to that, and this one returns rows.  It is
- * one of this process alone.
+ * The node above does not probe after all, as another join was not open to that, and this one returns rows.
+ * It is one of this process alone.
  */
 void
 gh_join_return_rows(GhJoinState *js)
@@ -387,9 +387,9 @@ gh_join_return_rows(GhJoinState *js)
 }
 
 /*
- * For a node above that has an engine make the table: reads an inner side that is rows, which stay stored, for
- * this join too if it is to return rows after all.  False: they are not all in memory, or that is not for a
- * single process to do.
+ * For a node above that has an engine make the table: reads an inner side that is rows, which stay stored,
+ * for this join too if it is to return rows after all.  False: they are not all in memory, or that is not for
+ * a single process to do.
  */
 bool
 gh_join_store_inner(GhJoinState *js)

@@ -49,19 +49,21 @@
  * engine; and where the values cannot be columns (carry.c): then they are references.
  * After both there is nothing left to come to nothing.
  *
- * A table for the node above (probed.c) is made in the same phases: in TABLE one makes what all fill in ENTER, in
- * TABLE_2 its index, which is filled in ENTER_2 and, where columns could not be its values, once more in ENTER_3.
- * In TABLE_4 it is ready.  Where some row cannot be in it, TABLE_2 begins with a table of the join's own.
+ * A table for the node above (probed.c) is made in the same phases: in TABLE one makes what all fill in
+ * ENTER, in TABLE_2 its index, which is filled in ENTER_2 and, where columns could not be its values, once
+ * more in ENTER_3. In TABLE_4 it is ready.  Where some row cannot be in it, TABLE_2 begins with a table of
+ * the join's own.
  *
- * Where it is made straight from pages (probed_pages.c), ROWS reads nothing, and ENTER the pages.  If that comes to nothing,
- * ENTER_2, TABLE_3 and ENTER_3 are what ROWS, TABLE and ENTER are otherwise.
+ * Where it is made straight from pages (probed_pages.c), ROWS reads nothing, and ENTER the pages.  If that
+ * comes to nothing, ENTER_2, TABLE_3 and ENTER_3 are what ROWS, TABLE and ENTER are otherwise.
  *
- * So it is where rows are put into it as they come (probed_rows.c), but that none is read twice: ENTER_2 stores those that
- * were read in ENTER, and reads the others.
+ * So it is where rows are put into it as they come (probed_rows.c), but that none is read twice: ENTER_2
+ * stores those that were read in ENTER, and reads the others.
  *
- * Where it is the copy of an index (probed_copy.c), each participant takes that for itself when it comes, and nothing is done
- * in the phases.  Where one that came up to ENTER cannot, all give it up, as pages.  One that comes later and cannot, as the
- * copy has been replaced, returns nothing: whoever decided that it is a copy has one, and does what is left.
+ * Where it is the copy of an index (probed_copy.c), each participant takes that for itself when it comes, and
+ * nothing is done in the phases.  Where one that came up to ENTER cannot, all give it up, as pages.  One that
+ * comes later and cannot, as the copy has been replaced, returns nothing: whoever decided that it is a copy
+ * has one, and does what is left.
  */
 typedef enum GhSharedPhase
 {

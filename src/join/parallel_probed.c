@@ -3,9 +3,9 @@
  *		A table for the node above (probed.c) in the phases of a parallel join: of stored rows, of rows as they come, or
  *		straight from pages.
  *
- * Made of pages it needs each row once in memory, and no copy of it.  Where that comes to nothing, as a value is none that the
- * engines hold or there is not the memory, the scan starts once more for all, and its rows are stored.  So are rows of
- * another plan then, which each participant has in a file.
+ * Made of pages it needs each row once in memory, and no copy of it.  Where that comes to nothing, as a value
+ * is none that the engines hold or there is not the memory, the scan starts once more for all, and its rows
+ * are stored.  So are rows of another plan then, which each participant has in a file.
  */
 #include "postgres.h"
 
@@ -69,8 +69,8 @@ await_decision(GhJoinState *js)
 }
 
 /*
- * Phase ROWS: whether the table for the node above is made straight from pages or of rows as they come, or is a copy, so that
- * no rows are to be stored.  The first one here decides for all.
+ * Phase ROWS: whether the table for the node above is made straight from pages or of rows as they come, or is
+ * a copy, so that no rows are to be stored.  The first one here decides for all.
  */
 bool
 gh_shared_probed_needs_no_rows(GhJoinState *js)
@@ -140,7 +140,9 @@ give_up(GhJoinState *js)
 		gh_child_rewind_for_all(gh_child(js, GH_INNER));
 }
 
-/* Phase TABLE, by one participant: where the node above wants a table that it can probe, one that all fill. */
+/*
+ * Phase TABLE, by one participant: where the node above wants a table that it can probe, one that all fill.
+ */
 bool
 gh_shared_probed_make(GhJoinState *js)
 {

@@ -2,13 +2,13 @@
  * parallel_rows.c
  *		The inner rows of a join of all participants: who can read them, and when.
  *
- * References to rows mean something to every participant, so the rows are in the query's dynamic
- * shared memory.  Such memory is dear: the kernel clears it page by page while all others
- * wait for the area's lock, each process takes a fault for each of its pages, and the leader frees
- * it all when the query is over.  Where the table is going to have inner columns as its values
- * (carry.c, probed.c), nobody looks at a row of another one, and each participant keeps its rows to itself, until
- * they are entered.  They are shared after all when that comes to nothing: a key came again, a value is none that
- * the table can have, or the table is on a device, whose loss asks for all rows.
+ * References to rows mean something to every participant, so the rows are in the query's dynamic shared
+ * memory.  Such memory is dear: the kernel clears it page by page while all others wait for the area's lock,
+ * each process takes a fault for each of its pages, and the leader frees it all when the query is over.
+ * Where the table is going to have inner columns as its values (carry.c, probed.c), nobody looks at a row of
+ * another one, and each participant keeps its rows to itself, until they are entered.  They are shared after
+ * all when that comes to nothing: a key came again, a value is none that the table can have, or the table is
+ * on a device, whose loss asks for all rows.
  */
 #include "postgres.h"
 
@@ -72,9 +72,9 @@ gh_parallel_rows_end(GhJoinState *js)
 }
 
 /*
- * Of the rows that go into a common table, as far as they are known: whether there are NULLs, and the highest number
- * of a chunk.  Rows that are shared later have as many chunks then as before.  Where each participant has tables of its
- * own nothing is said.
+ * Of the rows that go into a common table, as far as they are known: whether there are NULLs, and the highest
+ * number of a chunk.  Rows that are shared later have as many chunks then as before.  Where each participant
+ * has tables of its own nothing is said.
  */
 void
 gh_parallel_entries(const GhJoinState *js, bool *has_nulls, uint32 *nchunks)

@@ -279,8 +279,8 @@ gh_parallel_keys(const GhJoinState *js)
 }
 
 /*
- * A table of the join's own that cannot come to nothing, where there is a row with a key: in place of one for the node
- * above, by one participant.
+ * A table of the join's own that cannot come to nothing, where there is a row with a key: in place of one for
+ * the node above, by one participant.
  */
 void
 gh_shared_table_make_last(GhJoinState *js)

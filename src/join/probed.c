@@ -3,12 +3,13 @@
  *		The table of a join whose outer side the node above reads, and which it probes by steps of a pipeline
  *		(../engine/pipeline/pipeline.h).
  *
- * A pipeline of the CPU engine makes it, of pages (probed_pages.c), of rows as they come (probed_rows.c), or of the stored
- * rows, with all columns that the join keeps of them: so a match is complete when it is found, and a key may have any number
- * of rows.  Rows that are stored stay, so that the join can still return them, as ever.
+ * A pipeline of the CPU engine makes it, of pages (probed_pages.c), of rows as they come (probed_rows.c), or
+ * of the stored rows, with all columns that the join keeps of them: so a match is complete when it is found,
+ * and a key may have any number of rows.  Rows that are stored stay, so that the join can still return them,
+ * as ever.
  *
- * The participants of a parallel join make it together, in the phases of parallel.h: each enters the rows that
- * it has read or stored.
+ * The participants of a parallel join make it together, in the phases of parallel.h: each enters the rows
+ * that it has read or stored.
  */
 #include "postgres.h"
 
@@ -113,8 +114,8 @@ row_bytes(const GhProbed *probed, int nkept)
 }
 
 /*
- * Before the join begins, by the node above: it may ask for such a table.  False: it may not.  read: by kept inner column,
- * whether a pipeline may read it; NULL: all.
+ * Before the join begins, by the node above: it may ask for such a table.  False: it may not.  read: by kept
+ * inner column, whether a pipeline may read it; NULL: all.
  */
 bool
 gh_probed_init(GhJoinState *js, const bool *read)
@@ -164,9 +165,9 @@ gh_probed_sink(const GhJoinState *js, uint64 rows, GhSink *sink)
 }
 
 /*
- * Of stored rows, with keys, that take so many bytes of the limit.  What a row takes but for its texts is there
- * in any case: that has been looked at while they were stored.  Not so if they were stored for a device, whose
- * table takes nothing of it: then there may be no room for this table.
+ * Of stored rows, with keys, that take so many bytes of the limit.  What a row takes but for its texts is
+ * there in any case: that has been looked at while they were stored.  Not so if they were stored for a
+ * device, whose table takes nothing of it: then there may be no room for this table.
  */
 static void
 stage_options(const GhJoinState *js, uint64 rows, uint64 bytes, uint64 limit, GhKeyPart *part,
@@ -316,8 +317,8 @@ make(GhJoinState *js, MemoryContext context)
 }
 
 /*
- * Of rows as they come, so many of them expected.  The table is within memory as far as its rows were counted; the index has
- * sizes that are a quarter apart.
+ * Of rows as they come, so many of them expected.  The table is within memory as far as its rows were
+ * counted; the index has sizes that are a quarter apart.
  */
 static void
 passed_options(const GhJoinState *js, double rows, uint64 limit, GhKeyPart *part, GhPipelineOptions *options)
@@ -381,7 +382,10 @@ gh_probed_make(GhJoinState *js)
 	return gh_probed_try(js, make);
 }
 
-/* Puts the rows of the inner side into a table as they come; false: there is none, and rows may have been read. */
+/*
+ * Puts the rows of the inner side into a table as they come; false: there is none, and rows may have been
+ * read.
+ */
 bool
 gh_probed_pass(GhJoinState *js)
 {
@@ -501,9 +505,9 @@ finish_shared(GhJoinState *js, GhStage *stage)
 /*
  * What this participant enters goes to all.  False: it cannot.
  *
- * After an error the pipeline goes here, as long as the shared memory is there.  The error may have come out of the
- * host's functions, with the lock held, so that nothing is given back to it any more.  A process that ends at once
- * does not come here, and leaves all as it is.
+ * After an error the pipeline goes here, as long as the shared memory is there.  The error may have come out
+ * of the host's functions, with the lock held, so that nothing is given back to it any more.  A process that
+ * ends at once does not come here, and leaves all as it is.
  */
 bool
 gh_probed_fill_sink(GhJoinState *js, const GhPipelineOptions *options,

@@ -6,9 +6,9 @@
  * (../index/README, "Copies"); those of the other blocks are read from the table.  The copy's table cannot
  * change, and has entries on those blocks, too.  So what is told apart are keys: those of which an entry is
  * on such a block, or a row that was read, are looked up in a small table of this query alone, which has all
- * of their rows, the copy's on right blocks among them; all others in the copy's (GhTableOverlay).  Which keys these are
- * is what a filter says that they were added to: a few others are then among them, and their entries in the small table,
- * too.  Where the copy is right for all blocks there is no such key.
+ * of their rows, the copy's on right blocks among them; all others in the copy's (GhTableOverlay).  Which
+ * keys these are is what a filter says that they were added to: a few others are then among them, and their
+ * entries in the small table, too.  Where the copy is right for all blocks there is no such key.
  *
  * The order is that of the proof: the query's snapshot is held; the scan of the inner side begins, which
  * locks the table for serializable transactions; then the copy is asked for its blocks.
@@ -335,7 +335,10 @@ has_memory(const Reader *reader)
 		reader->memory + reader->js->memory_limit;
 }
 
-/* All blocks that the copy is not right for; false: a value is none that the engines hold, or they are too many. */
+/*
+ * All blocks that the copy is not right for; false: a value is none that the engines hold, or they are too
+ * many.
+ */
 static bool
 read_heap(Reader *reader)
 {

@@ -2,13 +2,14 @@
  * probed_pages.c
  *		A table for the node above (probed.c), straight from the pages of the inner side.
  *
- * Where the inner side is a scan that the join reads by itself, and its conditions have a program, its pages enter the
- * pipeline that makes the table, and no row is stored.  Rows that the engine hands back are computed by PostgreSQL's
- * expressions, and enter as columns.  Where the table outgrows memory, or a value is none that the engines hold, the scan is
- * read once more, as ever: nobody but the engine and the scan's conditions has seen a row.
+ * Where the inner side is a scan that the join reads by itself, and its conditions have a program, its pages
+ * enter the pipeline that makes the table, and no row is stored.  Rows that the engine hands back are
+ * computed by PostgreSQL's expressions, and enter as columns.  Where the table outgrows memory, or a value is
+ * none that the engines hold, the scan is read once more, as ever: nobody but the engine and the scan's
+ * conditions has seen a row.
  *
- * All participants of a parallel join do so together, each its part of the scan (parallel_table.c).  Such a table is not
- * begun where it is expected to outgrow their memory.
+ * All participants of a parallel join do so together, each its part of the scan (parallel_table.c).  Such a
+ * table is not begun where it is expected to outgrow their memory.
  */
 #include "postgres.h"
 
@@ -51,7 +52,10 @@ typedef struct GhProbedReader
 
 /* --------------------------------------------------------------- the program */
 
-/* Key columns and others are columns of the relation: they have vectors of their own, and nothing fills them but the source. */
+/*
+ * Key columns and others are columns of the relation: they have vectors of their own, and nothing fills them
+ * but the source.
+ */
 static bool
 translate_columns(Reader *reader, GhTranslation *translation)
 {
@@ -313,7 +317,10 @@ common_limit(const GhJoinState *js)
 	return js->memory_limit * (uint64) js->parallel->shared->nmembers;
 }
 
-/* More than this many times of the limit are not tried: how many participants the estimated rows are divided among is unknown. */
+/*
+ * More than this many times of the limit are not tried: how many participants the estimated rows are divided
+ * among is unknown.
+ */
 #define GH_HOPELESS 2
 
 /* Whether it is worth trying: of a parallel join, rows and limit are those of one participant. */

@@ -140,8 +140,8 @@ read_some(GhJoinState *js)
 /*
  * Reads the inner side, or this participant's part of it, into a pipeline; false: that does not take it.
  *
- * One of several participants reads to the end in any case: it is going to wait for the others, and must not do
- * so with a plan below it half read.
+ * One of several participants reads to the end in any case: it is going to wait for the others, and must not
+ * do so with a plan below it half read.
  */
 bool
 gh_probed_pass_rows(GhJoinState *js, GhStage *stage, MemoryContext context)

@@ -29,7 +29,10 @@
 #include "heap/layout.h"
 #include "join/source.h"
 
-/* Of smaller tables the quals are evaluated row by row: they may be scanned again and again, with other parameters. */
+/*
+ * Of smaller tables the quals are evaluated row by row: they may be scanned again and again, with other
+ * parameters.
+ */
 #define GH_PROGRAM_PAGES_MIN 16
 
 /* ----------------------------------------------------------- set-up */
@@ -213,8 +216,8 @@ pages_wanted(const GhSource *source, int rows)
 }
 
 /*
- * Reads on to the next page that has a row for the join; false at the end of the scan.  by_columns: pages without one may be
- * passed over; else it is left to whoever reads on from there.
+ * Reads on to the next page that has a row for the join; false at the end of the scan.  by_columns: pages
+ * without one may be passed over; else it is left to whoever reads on from there.
  */
 static bool
 find_page(GhSource *source, int rows_wanted, bool by_columns)

@@ -36,9 +36,10 @@
 #define GH_ADD_COST 0.2			/* cpu_operator_cost: a value added to its group */
 
 /*
- * A sort of values that are in order, a row; and one of the values of aggregates with DISTINCT: its group is made, and added to
- * one of the second level.  Each in cpu_tuple_cost.  Measured on 300,000 and 2 million integers, all different, in memory
- * and through files, and on a million rows in a third as many groups, beside PostgreSQL's scan of an index.
+ * A sort of values that are in order, a row; and one of the values of aggregates with DISTINCT: its group is
+ * made, and added to one of the second level.  Each in cpu_tuple_cost.  Measured on 300,000 and 2 million
+ * integers, all different, in memory and through files, and on a million rows in a third as many groups,
+ * beside PostgreSQL's scan of an index.
  */
 #define GH_ORDERED_ROW_COST 0.5
 #define GH_VALUE_COST 2.5
@@ -47,13 +48,17 @@
 #define GH_IN_ORDER 0.99
 
 /*
- * Where it is in the order of the first key of a sort, by this key and values with DISTINCT: what PostgreSQL counts for it in
- * vain, beside what it costs to hash the values.  Measured on a million rows and a third as many groups, of which this node
- * takes 0.84 of PostgreSQL's time in memory, and 1.06 to 1.37 through files, and of which mostly fewer are expected.
+ * Where it is in the order of the first key of a sort, by this key and values with DISTINCT: what PostgreSQL
+ * counts for it in vain, beside what it costs to hash the values.  Measured on a million rows and a third as
+ * many groups, of which this node takes 0.84 of PostgreSQL's time in memory, and 1.06 to 1.37 through files,
+ * and of which mostly fewer are expected.
  */
 #define GH_ORDERED_KEY_SHARE 1.1
 
-/* Bytes of a group beside its keys and states: its hash, its place in the table; the head of its record in a file. */
+/*
+ * Bytes of a group beside its keys and states: its hash, its place in the table; the head of its record in a
+ * file.
+ */
 #define GH_GROUP_OVERHEAD 24.0
 
 /* Keys of so many bytes together are one number in a file. */
@@ -67,19 +72,23 @@
 #define GH_STATE_BYTES 24.0
 
 /*
- * A text that is the least or the greatest of a group: beside its state in memory and in a file, its bytes and what it takes
- * to write, read and merge it, in cpu_tuple_cost.  Measured on 2 million groups of one row each, of texts of 32 bytes.
+ * A text that is the least or the greatest of a group: beside its state in memory and in a file, its bytes
+ * and what it takes to write, read and merge it, in cpu_tuple_cost.  Measured on 2 million groups of one row
+ * each, of texts of 32 bytes.
  */
 #define GH_TEXT_OVERHEAD 40.0
 #define GH_TEXT_MERGE_COST 10.0
 
 /*
- * A row that has a wide text (wide_texts.c), and is handed back for it, beside what PostgreSQL does for it: in cpu_tuple_cost.
- * Measured on 100,000 texts of 2.6 kB that are compressed to 110 bytes.
+ * A row that has a wide text (wide_texts.c), and is handed back for it, beside what PostgreSQL does for it:
+ * in cpu_tuple_cost. Measured on 100,000 texts of 2.6 kB that are compressed to 110 bytes.
  */
 #define GH_WIDE_ROW_COST 2.0
 
-/* What it costs to find a row's group and to add to its states; also to merge two groups, or one into another. */
+/*
+ * What it costs to find a row's group and to add to its states; also to merge two groups, or one into
+ * another.
+ */
 static Cost
 group_cost(const GhGrouping *grouping)
 {
@@ -102,7 +111,10 @@ rows_added(const GhAggregateInputs *inputs, double rows)
 	return rows * Max(list_length(inputs->grouping.distinct_arguments), 1);
 }
 
-/* A device adds a row to its group while it reads others; to groups of further arguments it adds it as one that a join makes. */
+/*
+ * A device adds a row to its group while it reads others; to groups of further arguments it adds it as one
+ * that a join makes.
+ */
 static Cost
 device_rows_cost(const GhAggregateInputs *inputs, double rows)
 {
@@ -271,7 +283,8 @@ order_of(PlannerInfo *root, Node *column)
 }
 
 /*
- * How far rows of the same group lie together, 0 to 1: as far as the table that is read is in the order of a key.
+ * How far rows of the same group lie together, 0 to 1: as far as the table that is read is in the order of a
+ * key.
  */
 static double
 clustering(const GhAggregateInputs *inputs)
@@ -322,7 +335,10 @@ order_in_parts(PlannerInfo *root, const Var *column)
 	return least;
 }
 
-/* Whether the table that is grouped is in the order of an expression, which is one of its columns and compared as a number is. */
+/*
+ * Whether the table that is grouped is in the order of an expression, which is one of its columns and
+ * compared as a number is.
+ */
 static bool
 is_in_order(const GhAggregateInputs *inputs, Node *expr)
 {
@@ -333,7 +349,9 @@ is_in_order(const GhAggregateInputs *inputs, Node *expr)
 		order_in_parts(inputs->root, column) >= GH_IN_ORDER;
 }
 
-/* The sort that PostgreSQL's plan for a grouping makes of all rows; NULL: its cheapest one so far has none. */
+/*
+ * The sort that PostgreSQL's plan for a grouping makes of all rows; NULL: its cheapest one so far has none.
+ */
 SortPath *
 gh_sort_of_rows(const RelOptInfo *grouped)
 {
@@ -356,7 +374,10 @@ gh_sort_of_rows(const RelOptInfo *grouped)
 	return path != NULL && (IsA(path, SortPath) || IsA(path, IncrementalSortPath)) ? (SortPath *) path : NULL;
 }
 
-/* The key that a sort is by first, if it finds the rows in its order; NULL: it does not, or is by another one. */
+/*
+ * The key that a sort is by first, if it finds the rows in its order; NULL: it does not, or is by another
+ * one.
+ */
 static Node *
 key_in_order(const GhAggregateInputs *inputs, const SortPath *sort)
 {
@@ -377,10 +398,10 @@ key_in_order(const GhAggregateInputs *inputs, const SortPath *sort)
 }
 
 /*
- * What PostgreSQL counts for sorting the values of aggregates with DISTINCT, and does not do: it finds that they are in
- * order, where the table is, and compares them as they are.  A grouping that hashes them costs so much more beside what
- * PostgreSQL counts for its own.  Where there are groups the sort is by their keys first, and less in vain; so is that of
- * grouping sets, as far as the first key tells rows apart.
+ * What PostgreSQL counts for sorting the values of aggregates with DISTINCT, and does not do: it finds that
+ * they are in order, where the table is, and compares them as they are.  A grouping that hashes them costs so
+ * much more beside what PostgreSQL counts for its own.  Where there are groups the sort is by their keys
+ * first, and less in vain; so is that of grouping sets, as far as the first key tells rows apart.
  */
 static Cost
 spared_sort_cost(const GhAggregateInputs *inputs)
@@ -410,10 +431,10 @@ spared_sort_cost(const GhAggregateInputs *inputs)
 }
 
 /*
- * What it costs to spill where memory does not hold a process's groups.  Whenever it is full, all
- * of them are written; how many that are in all depends on how many rows it takes until so
- * many groups have turned up, and is no more than there are where a group's rows lie together.  Files are written and
- * read from end to end, and counted as those of PostgreSQL's hash join.
+ * What it costs to spill where memory does not hold a process's groups.  Whenever it is full, all of them are
+ * written; how many that are in all depends on how many rows it takes until so many groups have turned up,
+ * and is no more than there are where a group's rows lie together.  Files are written and read from end to
+ * end, and counted as those of PostgreSQL's hash join.
  */
 static Cost
 spill_cost_within(const GhAggregateInputs *inputs, double memory, double rows, double groups)
@@ -438,7 +459,10 @@ spill_cost(const GhAggregateInputs *inputs, double rows, double groups)
 	return spill_cost_within(inputs, gh_aggregate_memory_limit(), rows, groups);
 }
 
-/* What it costs to keep a device's groups where memory does not hold them: they are written once, and read once. */
+/*
+ * What it costs to keep a device's groups where memory does not hold them: they are written once, and read
+ * once.
+ */
 static Cost
 kept_groups_cost(const GhAggregateInputs *inputs, double groups)
 {
@@ -448,8 +472,9 @@ kept_groups_cost(const GhAggregateInputs *inputs, double groups)
 }
 
 /*
- * Whether a device does joins of which far more rows may come than the planner expects.  It reads all of their tables, and
- * that is most of what it costs, however many do come; of nested loops for a few rows, it is not.  *doubtful: how many.
+ * Whether a device does joins of which far more rows may come than the planner expects.  It reads all of
+ * their tables, and that is most of what it costs, however many do come; of nested loops for a few rows, it
+ * is not.  *doubtful: how many.
  */
 bool
 gh_aggregate_is_spared_doubt(const GhAggregateInputs *inputs, Path *child, double *doubtful)
@@ -460,7 +485,9 @@ gh_aggregate_is_spared_doubt(const GhAggregateInputs *inputs, Path *child, doubl
 	return *doubtful > GH_DOUBTFUL_ROWS * child->rows;
 }
 
-/* Whether HAVING has a program that finds the groups which it leaves out: mostly, its first condition tells. */
+/*
+ * Whether HAVING has a program that finds the groups which it leaves out: mostly, its first condition tells.
+ */
 static bool
 having_has_program(const GhAggregateInputs *inputs)
 {
@@ -482,14 +509,18 @@ gh_aggregate_groups_out(const GhAggregateInputs *inputs, double groups)
 #define GH_SECOND_SPILL 2.0
 
 /*
- * The same of one of the values of several arguments with DISTINCT, whose groups have room for all of these; and where they go to
- * files.  Measured on 300,000 and 2 million rows in 1 to 700,000 groups, two and three arguments of 20 to a million
- * values, 4 and 64 MB of work_mem, serial and parallel, where PostgreSQL sorts all rows.
+ * The same of one of the values of several arguments with DISTINCT, whose groups have room for all of these;
+ * and where they go to files.  Measured on 300,000 and 2 million rows in 1 to 700,000 groups, two and three
+ * arguments of 20 to a million values, 4 and 64 MB of work_mem, serial and parallel, where PostgreSQL sorts
+ * all rows.
  */
 #define GH_SEVERAL_VALUES_COST 4.0
 #define GH_SEVERAL_WRITTEN_COST 7.0
 
-/* Whether all of its aggregates can be made of groups on a device: of those that can be merged, all but variances. */
+/*
+ * Whether all of its aggregates can be made of groups on a device: of those that can be merged, all but
+ * variances.
+ */
 static bool
 has_no_variances(const GhGrouping *grouping)
 {
@@ -506,8 +537,8 @@ has_no_variances(const GhGrouping *grouping)
 }
 
 /*
- * The same of grouping sets but the one of all keys, whose groups are the first level's.  Where that is in files they are made
- * part by part.
+ * The same of grouping sets but the one of all keys, whose groups are the first level's.  Where that is in
+ * files they are made part by part.
  */
 static Cost
 sets_spill_cost(const GhAggregateInputs *inputs, double added)
@@ -523,8 +554,9 @@ sets_spill_cost(const GhAggregateInputs *inputs, double added)
 }
 
 /*
- * What it costs to write groups of a second level, made of so many of the first, which take the memory meanwhile: all, where
- * they fit; else those of a partition.  There those with DISTINCT are complete one partition after the other.
+ * What it costs to write groups of a second level, made of so many of the first, which take the memory
+ * meanwhile: all, where they fit; else those of a partition.  There those with DISTINCT are complete one
+ * partition after the other.
  */
 static Cost
 second_spill_cost(const GhAggregateInputs *inputs, double added)
@@ -563,8 +595,9 @@ second_level_cost(const GhAggregateInputs *inputs, bool is_on_device)
 }
 
 /*
- * Whether participants are expected to share the merging of their groups: where they are many, and no second level is made
- * of them, or one of which the first one's parts are whole, and enough for all (../aggregate/parallel.c).
+ * Whether participants are expected to share the merging of their groups: where they are many, and no second
+ * level is made of them, or one of which the first one's parts are whole, and enough for all
+ * (../aggregate/parallel.c).
  */
 bool
 gh_aggregate_is_merged_by_all(const GhAggregateInputs *inputs, int workers)
@@ -577,8 +610,8 @@ gh_aggregate_is_merged_by_all(const GhAggregateInputs *inputs, int workers)
 }
 
 /*
- * What it costs participants, of whom each has so many groups, to leave them to each other and to merge them.  Where the
- * table is in the order of a key, few groups have rows of more than one of them.
+ * What it costs participants, of whom each has so many groups, to leave them to each other and to merge them.
+ * Where the table is in the order of a key, few groups have rows of more than one of them.
  */
 static Cost
 merging_cost(const GhAggregateInputs *inputs, int workers, double groups)
@@ -601,9 +634,9 @@ merging_cost(const GhAggregateInputs *inputs, int workers, double groups)
 }
 
 /*
- * Startup: all the rows, read and grouped.  Participants then hand their groups to each other, or to the last of them, and
- * they are merged.  Then, for each group, what PostgreSQL's aggregation counts, or for those that come out,
- * `emitted` of them, where a program leaves out the others.
+ * Startup: all the rows, read and grouped.  Participants then hand their groups to each other, or to the last
+ * of them, and they are merged.  Then, for each group, what PostgreSQL's aggregation counts, or for those
+ * that come out, `emitted` of them, where a program leaves out the others.
  */
 void
 gh_cost_aggregate(const GhAggregateInputs *inputs, CustomPath *cpath, double emitted)

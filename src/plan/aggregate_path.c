@@ -2,10 +2,11 @@
  * aggregate_path.c
  *		When the planner considers a GpuHashAggregate, and what it costs.
  *
- * The hook is called once for each grouping, and once for each partition of one that is done
- * partition by partition; and once for SELECT DISTINCT, which is a grouping without aggregates.  The node reads a plain table's pages by itself, or looks these rows up
- * in the tables of joins; of any other plan it takes the rows, which pays where there are groups.
- * The hook never touches a GPU: plans are made, and kept, where there may be none.
+ * The hook is called once for each grouping, and once for each partition of one that is done partition by
+ * partition; and once for SELECT DISTINCT, which is a grouping without aggregates.  The node reads a plain
+ * table's pages by itself, or looks these rows up in the tables of joins; of any other plan it takes the
+ * rows, which pays where there are groups. The hook never touches a GPU: plans are made, and kept, where
+ * there may be none.
  */
 #include "postgres.h"
 
@@ -186,7 +187,10 @@ make_partial_child(const GhAggregateInputs *inputs)
 	return workers <= 0 ? NULL : make_scan_path(inputs, workers);
 }
 
-/* Whether PostgreSQL's plan takes less time than a path by the CPU engine, if pages are in memory that it reads at random. */
+/*
+ * Whether PostgreSQL's plan takes less time than a path by the CPU engine, if pages are in memory that it
+ * reads at random.
+ */
 static bool
 loses_in_memory(const GhAggregateInputs *inputs, const Path *path, Path *child)
 {
@@ -219,8 +223,8 @@ add_serial_path(const GhAggregateInputs *inputs, Path *child, double rows)
 }
 
 /*
- * Participants of a parallel query, below a Gather of their own: their rows are final.  Where each of them returns some,
- * what is above may be done by them as well.
+ * Participants of a parallel query, below a Gather of their own: their rows are final.  Where each of them
+ * returns some, what is above may be done by them as well.
  */
 static void
 add_parallel_path(const GhAggregateInputs *inputs, double rows)
@@ -360,7 +364,10 @@ reading_all_pays(const GhAggregateInputs *inputs)
 							   gh_whole_tables_cost(inputs->root, scan, false, false) - saved);
 }
 
-/* Joins that the node can look up in, for which there is a program: all of them, or else the last ones; or NULL. */
+/*
+ * Joins that the node can look up in, for which there is a program: all of them, or else the last ones; or
+ * NULL.
+ */
 static Path *
 translated_joins(GhAggregateInputs *inputs, bool partial)
 {
@@ -422,8 +429,8 @@ why_not_grouped(const GhAggregateInputs *inputs)
 }
 
 /*
- * Whether it is sure that a path would not pay.  Few rows may come out of joins that read many; where these may be done below
- * the node, what they cost tells.
+ * Whether it is sure that a path would not pay.  Few rows may come out of joins that read many; where these
+ * may be done below the node, what they cost tells.
  */
 static bool
 has_few_rows(const GhAggregateInputs *inputs)

@@ -9,13 +9,13 @@
  * place where its value is put for the output.  So the columns in custom_exprs are
  * marked (marks.c), whereby no expression over them equals a key.
  *
- * Of grouping sets a key comes out as another expression than what rows are grouped by (sets.c), and the columns are marked
- * in the scan tuple, too, so that nothing but a marked column equals one.
+ * Of grouping sets a key comes out as another expression than what rows are grouped by (sets.c), and the
+ * columns are marked in the scan tuple, too, so that nothing but a marked column equals one.
  *
- * A key without columns (a parameter, now()) could still be taken for a part of an
- * expression there.  Its place in the scan tuple is marked instead: the target list evaluates
- * it itself.  Likewise the place of a child's column that has no columns and is no key, since the planner leaves out
- * keys that are the same in all rows: there is no value for the output in it.
+ * A key without columns (a parameter, now()) could still be taken for a part of an expression there.  Its
+ * place in the scan tuple is marked instead: the target list evaluates it itself.  Likewise the place of a
+ * child's column that has no columns and is no key, since the planner leaves out keys that are the same in
+ * all rows: there is no value for the output in it.
  */
 #include "postgres.h"
 
@@ -64,8 +64,8 @@ find_expr(List *exprs, Expr *expr)
 }
 
 /*
- * The scan tuple's columns for keys; adds those that are not there to *scan.  The last ones, nhidden, are no keys of what comes
- * out, which then has no value for them.
+ * The scan tuple's columns for keys; adds those that are not there to *scan.  The last ones, nhidden, are no
+ * keys of what comes out, which then has no value for them.
  */
 static List *
 place_keys(List *keys, int nhidden, List **scan)
@@ -89,7 +89,10 @@ place_keys(List *keys, int nhidden, List **scan)
 	return places;
 }
 
-/* Marks the child's columns in the scan tuple that the target list could take for values of a group, and are none. */
+/*
+ * Marks the child's columns in the scan tuple that the target list could take for values of a group, and are
+ * none.
+ */
 static void
 mark_constants(List *scan, int ncolumns, const List *places)
 {

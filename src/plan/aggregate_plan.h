@@ -21,8 +21,8 @@
 #define GH_SHARED_GROUPS_MAX (1024 * 1024)
 
 /*
- * Parts of the groups that participants share, by the highest bits of the hash, of which partitions in files (../aggregate/spill.c) use
- * the others: so many that each has about as much to merge, whatever their number.
+ * Parts of the groups that participants share, by the highest bits of the hash, of which partitions in files
+ * (../aggregate/spill.c) use the others: so many that each has about as much to merge, whatever their number.
  */
 #define GH_SHARED_PART_BITS 6
 #define GH_SHARED_PARTS (1 << GH_SHARED_PART_BITS)
@@ -141,10 +141,9 @@ typedef enum GhSetsPathPrivate
 } GhSetsPathPrivate;
 
 /*
- * The scan tuple: the child's columns, then keys that are none of these, then the aggregates, then those of them that
- * add each value once.  Of grouping sets: the child's columns, all keys as they come out, the number of the set, the results of
- * GROUPING(), the aggregates.
- * custom_private, element by element.
+ * The scan tuple: the child's columns, then keys that are none of these, then the aggregates, then those of
+ * them that add each value once.  Of grouping sets: the child's columns, all keys as they come out, the
+ * number of the set, the results of GROUPING(), the aggregates. custom_private, element by element.
  */
 typedef enum GhAggregatePrivate
 {
@@ -197,8 +196,8 @@ typedef enum GhAggregateExprs
 extern Plan *gh_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path,
 							   List *tlist, List *clauses, List *custom_plans);
 /*
- * Of a GpuHashRows: its keys are columns of the child, and there are no aggregates.  Columns that are no keys are of
- * tables whose tuples are fetched (../rows/fetch.c).
+ * Of a GpuHashRows: its keys are columns of the child, and there are no aggregates.  Columns that are no keys
+ * are of tables whose tuples are fetched (../rows/fetch.c).
  */
 extern Plan *gh_rows_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 						  List *clauses, List *custom_plans);

@@ -2,13 +2,12 @@
  * ahead.c
  *		Whether a join's outer side may be read ahead of need.
  *
- * The node reads the outer side in batches.  Where the rows of a query may be
- * left unread, because of a LIMIT, an EXISTS or a cursor of the query or of one around
- * it, a batch contains rows that PostgreSQL's hash join would not have reached.  Their
- * being read must not show: no error that an expression raises for one of them, no lock,
- * no side effect.  So there, the outer side's expressions must be ones that cannot fail, which is
- * what PostgreSQL's "leakproof" says, LIKE with a pattern that is known, and comparisons of built-in types; and
- * what it reads plain relations.
+ * The node reads the outer side in batches.  Where the rows of a query may be left unread, because of a
+ * LIMIT, an EXISTS or a cursor of the query or of one around it, a batch contains rows that PostgreSQL's hash
+ * join would not have reached.  Their being read must not show: no error that an expression raises for one of
+ * them, no lock, no side effect.  So there, the outer side's expressions must be ones that cannot fail, which
+ * is what PostgreSQL's "leakproof" says, LIKE with a pattern that is known, and comparisons of built-in
+ * types; and what it reads plain relations.
  */
 #include "postgres.h"
 
@@ -129,7 +128,10 @@ gh_rows_may_stay_unread(PlannerInfo *root, RelOptInfo *joinrel)
 	}
 }
 
-/* The arguments of an operator that cannot fail, though PostgreSQL does not call it leakproof; NIL: it is none. */
+/*
+ * The arguments of an operator that cannot fail, though PostgreSQL does not call it leakproof; NIL: it is
+ * none.
+ */
 static List *
 safe_arguments(Node *node)
 {
@@ -201,8 +203,8 @@ relation_is_quiet(PlannerInfo *root, int relid, RelOptInfo *outerrel)
 }
 
 /*
- * Whether the class is just what the query's rows are sorted or grouped by.  A Sort below the join computes it for all of
- * its rows, whoever reads them.
+ * Whether the class is just what the query's rows are sorted or grouped by.  A Sort below the join computes
+ * it for all of its rows, whoever reads them.
  */
 static bool
 only_orders(PlannerInfo *root, const EquivalenceClass *class)

@@ -2,8 +2,8 @@
  * arm_groups.c
  *		Groups of a UNION ALL, put together from groups of each of the queries that it unites.
  *
- * PostgreSQL has all rows of these queries come together before they are grouped.  Where what they read cannot be read as
- * one table (parts_path.c),
+ * PostgreSQL has all rows of these queries come together before they are grouped.  Where what they read
+ * cannot be read as one table (parts_path.c),
  *
  *		SELECT k, agg(x) FROM (SELECT ... UNION ALL SELECT ...) u JOIN d ... WHERE ... GROUP BY k
  *
@@ -13,13 +13,14 @@
  *			SELECT k, agg(x) AS part FROM (SELECT ...) u JOIN d ... WHERE ... GROUP BY k UNION ALL
  *			SELECT k, agg(x) AS part FROM (SELECT ...) u JOIN d ... WHERE ... GROUP BY k) g GROUP BY k
  *
- * where each side's groups are a fragment of its own, and few rows come out of it.  That holds for joins of which the
- * united rows are no nullable side, for each of these rows is joined by itself.  What they are joined with is read once
- * for each side, and must be the same each time: tables as a whole, and no subqueries.  It holds for aggregates of which
- * the parts of a group give the whole exactly: not for sums of floats.  (A part of a sum of numerics may have more digits
- * than there can be, some 131,000, where the whole has not.)  Keys that are equal must look the same, too: which of them
- * stands for its group would be another.  With grouping sets, these are made of the sides' groups.  plan_choice.c plans
- * the query both ways.
+ * where each side's groups are a fragment of its own, and few rows come out of it.  That holds for joins of
+ * which the united rows are no nullable side, for each of these rows is joined by itself.  What they are
+ * joined with is read once for each side, and must be the same each time: tables as a whole, and no
+ * subqueries.  It holds for aggregates of which the parts of a group give the whole exactly: not for sums of
+ * floats.  (A part of a sum of numerics may have more digits than there can be, some 131,000, where the whole
+ * has not.)  Keys that are equal must look the same, too: which of them stands for its group would be
+ * another.  With grouping sets, these are made of the sides' groups.  plan_choice.c plans the query both
+ * ways.
  */
 #include "postgres.h"
 
@@ -78,7 +79,9 @@ has_types(const Query *arm, const SetOperationStmt *operation)
 	return column == list_length(operation->colTypes);
 }
 
-/* The queries that are united, in order, to the list; false: something else is done to them than UNION ALL. */
+/*
+ * The queries that are united, in order, to the list; false: something else is done to them than UNION ALL.
+ */
 static bool
 collect_arms(const Query *query, Node *node, List **arms)
 {
@@ -211,7 +214,10 @@ add_target(Grouping *grouping, Expr *expr, Index sortgroupref)
 	return column_of(number, expr);
 }
 
-/* The keys are the first columns.  False: one of them may look different where it is equal, or is no column's. */
+/*
+ * The keys are the first columns.  False: one of them may look different where it is equal, or is no
+ * column's.
+ */
 static bool
 add_keys(Grouping *grouping)
 {
@@ -306,7 +312,9 @@ whole_mean(Grouping *grouping, const Aggref *aggref, Oid sum, Oid type)
 								 COERCE_EXPLICIT_CALL);
 }
 
-/* Whether it is the least or greatest of values that look the same where they are equal: these name an order. */
+/*
+ * Whether it is the least or greatest of values that look the same where they are equal: these name an order.
+ */
 static bool
 is_extreme(const Aggref *aggref)
 {

@@ -2,8 +2,8 @@
  * arms.c
  *		What INTERSECT, EXCEPT and UNION compare, made distinct before.
  *
- * PostgreSQL has all rows of both queries come together, and then counts equal ones, or leaves them out.  But without
- * ALL it makes no difference how often a query has a row, so
+ * PostgreSQL has all rows of both queries come together, and then counts equal ones, or leaves them out.  But
+ * without ALL it makes no difference how often a query has a row, so
  *
  *		SELECT a FROM t INTERSECT SELECT b FROM u
  *
@@ -11,12 +11,13 @@
  *
  *		SELECT DISTINCT a FROM t INTERSECT SELECT DISTINCT b FROM u
  *
- * where a fragment makes the groups of each, and few rows come out of it.  Values that are equal must look the same, too:
- * which row of equal ones comes out would be another.  plan_choice.c plans the query both ways, and leaves it as it is where
- * groups would be PostgreSQL's.
+ * where a fragment makes the groups of each, and few rows come out of it.  Values that are equal must look
+ * the same, too: which row of equal ones comes out would be another.  plan_choice.c plans the query both
+ * ways, and leaves it as it is where groups would be PostgreSQL's.
  *
- * Of several columns of a table, nobody knows how many rows come out: PostgreSQL takes a tenth of the table's for the most
- * that there are, and so expects few of nearly all rows.  Where their values may make so many, the query is left as well.
+ * Of several columns of a table, nobody knows how many rows come out: PostgreSQL takes a tenth of the table's
+ * for the most that there are, and so expects few of nearly all rows.  Where their values may make so many,
+ * the query is left as well.
  */
 #include "postgres.h"
 
@@ -160,7 +161,10 @@ has_own_statistics(Oid relid)
 	return statistics != NIL;
 }
 
-/* Whether all that is known of the values which the arm returns is that nearly all of its rows may be distinct. */
+/*
+ * Whether all that is known of the values which the arm returns is that nearly all of its rows may be
+ * distinct.
+ */
 static bool
 may_all_differ(const Query *arm)
 {
@@ -186,7 +190,10 @@ may_all_differ(const Query *arm)
 
 /* ------------------------------------------------------------------- arms */
 
-/* Whether the query returns rows as they are, in no order, with columns of the types that the operation compares. */
+/*
+ * Whether the query returns rows as they are, in no order, with columns of the types that the operation
+ * compares.
+ */
 static bool
 may_be_distinct(const Query *arm, const SetOperationStmt *operation)
 {
@@ -308,7 +315,10 @@ gh_make_arms_distinct(Query *query)
 
 /* -------------------------------------------------------------- of a plan */
 
-/* The node that a node has its rows from, as they are or in another order; NULL: it reads them, or has them from several. */
+/*
+ * The node that a node has its rows from, as they are or in another order; NULL: it reads them, or has them
+ * from several.
+ */
 static Plan *
 rows_from(const Plan *plan)
 {

@@ -12,11 +12,12 @@
  *
  *		device_start_cost + device_page_cost x pages
  *
- * where a page that is read where it is counts as costs.h has it.  All fits weigh relative errors.  What has no
- * times is not guessed: it has no suggestion, and a reason.
+ * where a page that is read where it is counts as costs.h has it.  All fits weigh relative errors.  What has
+ * no times is not guessed: it has no suggestion, and a reason.
  *
  * PostgreSQL's costs count seq_page_cost for pages that are in memory, and so does the unit: a suggestion is
- * what makes the planner choose between these plans as their times do, with the server's other costs as they are.
+ * what makes the planner choose between these plans as their times do, with the server's other costs as they
+ * are.
  */
 #include "postgres.h"
 
@@ -100,7 +101,9 @@ add_point(Fit *fit, const double *x, double y, double weight)
 	}
 }
 
-/* By Gauss and Jordan; the matrix is positive definite where there are as many different points as unknowns. */
+/*
+ * By Gauss and Jordan; the matrix is positive definite where there are as many different points as unknowns.
+ */
 static void
 solve(Fit *fit, double *c)
 {

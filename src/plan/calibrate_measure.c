@@ -3,9 +3,10 @@
  *		Times of joins and scans for gpuhash_calibrate.
  *
  * All happens in a subtransaction that is rolled back: tables and settings go with it.  The tables are
- * unlogged, for a device reads none of a session's own, and their rows are written frozen, on pages that are all
- * visible, as a VACUUM leaves them: rows of a transaction that is not over would be judged one by one, and be
- * slower than what the settings are about.  Nobody else can see the tables, so nobody can see the rows too early.
+ * unlogged, for a device reads none of a session's own, and their rows are written frozen, on pages that are
+ * all visible, as a VACUUM leaves them: rows of a transaction that is not over would be judged one by one,
+ * and be slower than what the settings are about.  Nobody else can see the tables, so nobody can see the rows
+ * too early.
  *
  * Joins are done by the CPU engine, in one process, whose processor time counts; scans by a device, if the
  * service has one, by the clock.  Of each time the least of several runs counts, which others on the machine
@@ -63,7 +64,9 @@ typedef struct Calibration
 	GhMeasurements *measured;
 } Calibration;
 
-/* Of the clock, or of processors, for what this process does alone: others on the machine do not count then. */
+/*
+ * Of the clock, or of processors, for what this process does alone: others on the machine do not count then.
+ */
 static double
 milliseconds_now(clockid_t clock)
 {

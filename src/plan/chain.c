@@ -82,8 +82,8 @@ joins_of_side(Path *inner)
 }
 
 /*
- * Whether a device is expected to make a table of an inner side that is joins: their own inner sides become tables, which it
- * looks the rows of their scan up in.
+ * Whether a device is expected to make a table of an inner side that is joins: their own inner sides become
+ * tables, which it looks the rows of their scan up in.
  */
 static bool
 side_is_for_device(PlannerInfo *root, Path *inner)
@@ -98,8 +98,8 @@ side_is_for_device(PlannerInfo *root, Path *inner)
 }
 
 /*
- * Whether a device is expected to make a table of rows that come through the executor: in one process, where the
- * join can store them (../fragment/device_rows.c).
+ * Whether a device is expected to make a table of rows that come through the executor: in one process, where
+ * the join can store them (../fragment/device_rows.c).
  */
 static bool
 rows_are_for_device(const GhJoinStep *step, Path *inner, int workers)
@@ -109,8 +109,8 @@ rows_are_for_device(const GhJoinStep *step, Path *inner, int workers)
 }
 
 /*
- * Whether a device may make the table of such a join by itself, as far as the path tells, and statistics: a row's matches are
- * one thread's work, and those of a row that has too many are the host's.
+ * Whether a device may make the table of such a join by itself, as far as the path tells, and statistics: a
+ * row's matches are one thread's work, and those of a row that has too many are the host's.
  */
 static bool
 is_for_device(PlannerInfo *root, const GhJoinStep *step, Path *outer, Path *inner, int workers)
@@ -197,8 +197,8 @@ note_of_end(PlannerInfo *root, const Path *path)
 }
 
 /*
- * Whether one process would have to leave the join to the host for the result of a subquery (run_awaited, ../fragment/device.c).  In a
- * parallel plan, subqueries are run before.
+ * Whether one process would have to leave the join to the host for the result of a subquery (run_awaited,
+ * ../fragment/device.c).  In a parallel plan, subqueries are run before.
  */
 static bool
 cannot_await(PlannerInfo *root, const GhJoinStep *step, const Path *inner, int workers)
@@ -209,7 +209,10 @@ cannot_await(PlannerInfo *root, const GhJoinStep *step, const Path *inner, int w
 		(IS_SIMPLE_REL(inner->parent) && gh_note_awaits(root, inner->parent));
 }
 
-/* Several tables whose pages a node above reads as those of one stand there: a row of these has no tuple that can be fetched. */
+/*
+ * Several tables whose pages a node above reads as those of one stand there: a row of these has no tuple that
+ * can be fetched.
+ */
 static void
 link_parts(PlannerInfo *root, GhJoinStep *step, Path *outer, Path **scan)
 {
@@ -277,8 +280,8 @@ link_side(PlannerInfo *root, GhJoinStep *step, Path *inner)
 }
 
 /*
- * Whether a clause of the join reads a table of which no row comes out of a join below: it is equal to another one there, and
- * the planner takes either.
+ * Whether a clause of the join reads a table of which no row comes out of a join below: it is equal to
+ * another one there, and the planner takes either.
  */
 static bool
 reads_unread(const GhJoinStep *step)
@@ -426,8 +429,8 @@ gh_device_scan_cost(PlannerInfo *root, Path *scan, double divisor)
 }
 
 /*
- * Among how many devices the pages of a fragment's scan are divided, as far as settings tell.  One process does not keep two buses
- * busy, and of pages that are on devices the time is theirs, which has no price.
+ * Among how many devices the pages of a fragment's scan are divided, as far as settings tell.  One process
+ * does not keep two buses busy, and of pages that are on devices the time is theirs, which has no price.
  */
 static int
 count_buses(double divisor)

@@ -2,9 +2,10 @@
  * condition_order.c
  *		Conditions of scans that programs evaluate: the cheapest first, where nobody can tell.
  *
- * A program does what is fixed in width for a whole batch at a time, and texts row by row, for rows that are left.  PostgreSQL's
- * costs know of no such difference, and conditions that cost it the same stay as they were written.  Those that cannot fail, and do
- * nothing else, may be evaluated in any order, as far as they are next to each other.
+ * A program does what is fixed in width for a whole batch at a time, and texts row by row, for rows that are
+ * left.  PostgreSQL's costs know of no such difference, and conditions that cost it the same stay as they
+ * were written.  Those that cannot fail, and do nothing else, may be evaluated in any order, as far as they
+ * are next to each other.
  */
 #include "postgres.h"
 
@@ -62,8 +63,8 @@ add_weight(Node *node, Weight *weight)
 }
 
 /*
- * Whether an operator is PostgreSQL's own, and cannot fail.  Leakproof ones fail for want of a collation, and some where texts that
- * differ may be equal by it.
+ * Whether an operator is PostgreSQL's own, and cannot fail.  Leakproof ones fail for want of a collation, and
+ * some where texts that differ may be equal by it.
  */
 static bool
 cannot_fail(Oid operator, Oid collation, List *args)
@@ -74,8 +75,8 @@ cannot_fail(Oid operator, Oid collation, List *args)
 }
 
 /*
- * Whether evaluating the condition may fail, or be seen otherwise.  Results of subqueries are asked for when a condition is, and not
- * before.
+ * Whether evaluating the condition may fail, or be seen otherwise.  Results of subqueries are asked for when
+ * a condition is, and not before.
  */
 static bool
 may_show(Node *node, void *unused)

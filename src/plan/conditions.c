@@ -2,10 +2,11 @@
  * conditions.c
  *		The conditions of a scan: in which order they are evaluated, and which of them by a program.
  *
- * The order is the planner's, by security level and cost, but for one thing: of conditions that cost
- * the same, those come first that have a program and cannot fail (what PostgreSQL calls leakproof), as
+ * The order is the planner's, by security level and cost, but for one thing: of conditions that cost the
+ * same, those come first that have a program and cannot fail (what PostgreSQL calls leakproof), as
  * comparisons of integers.  The planner leaves such conditions in the order in which it happened to come by
- * them, which for an equality is the last.  Next to each other they come by what a program takes for them (condition_order.c).
+ * them, which for an equality is the last.  Next to each other they come by what a program takes for them
+ * (condition_order.c).
  */
 #include "postgres.h"
 

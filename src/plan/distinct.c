@@ -2,17 +2,20 @@
  * distinct.c
  *		Aggregates with DISTINCT in a grouping.
  *
- * Their arguments become keys, the last ones, so that the engines' groups have each of their values once; the node
- * makes the groups that come out of these (../aggregate/distinct.c).  Other aggregates are computed beside them, of the
- * same groups, and merged.  Where there are several arguments each row is in several groups: in one for each argument,
- * of which the others are NULL.  The first of these has the other aggregates.
+ * Their arguments become keys, the last ones, so that the engines' groups have each of their values once; the
+ * node makes the groups that come out of these (../aggregate/distinct.c).  Other aggregates are computed
+ * beside them, of the same groups, and merged.  Where there are several arguments each row is in several
+ * groups: in one for each argument, of which the others are NULL.  The first of these has the other
+ * aggregates.
  *
- * An aggregate's FILTER decides about rows, not about values: what counts for it is whether some row of a value
- * passes, and such rows are counted by one more aggregate.  Where all of them have a FILTER, the argument is not
- * evaluated for rows that pass none, as in PostgreSQL: it may fail there, and would make groups that nobody needs.
+ * An aggregate's FILTER decides about rows, not about values: what counts for it is whether some row of a
+ * value passes, and such rows are counted by one more aggregate.  Where all of them have a FILTER, the
+ * argument is not evaluated for rows that pass none, as in PostgreSQL: it may fail there, and would make
+ * groups that nobody needs.
  *
  * Which of equal values an aggregate adds does not matter: they are added up, or counted, and where they look
- * different (numerics of several scales) they are no keys.  Floats are PostgreSQL's, which adds them in their own order.
+ * different (numerics of several scales) they are no keys.  Floats are PostgreSQL's, which adds them in their
+ * own order.
  */
 #include "postgres.h"
 
@@ -71,7 +74,10 @@ place_of(List *exprs, const void *expr)
 	return -1;
 }
 
-/* Collects an aggregate with DISTINCT, of one argument, that the engines have; false: they have no such thing. */
+/*
+ * Collects an aggregate with DISTINCT, of one argument, that the engines have; false: they have no such
+ * thing.
+ */
 bool
 gh_distinct_collect(GhGrouping *grouping, Aggref *aggref)
 {
@@ -113,7 +119,9 @@ make_filter_count(const Aggref *aggref)
 	return count;
 }
 
-/* An argument, or, where each aggregate of it has a FILTER, that of rows that pass one, and NULL of others. */
+/*
+ * An argument, or, where each aggregate of it has a FILTER, that of rows that pass one, and NULL of others.
+ */
 static Expr *
 make_key(const GhGrouping *grouping, Expr *argument)
 {
@@ -143,7 +151,10 @@ make_key(const GhGrouping *grouping, Expr *argument)
 	return (Expr *) choice;
 }
 
-/* An aggregate whose result depends on the order in which rows come, which groups by values change; NULL: there is none. */
+/*
+ * An aggregate whose result depends on the order in which rows come, which groups by values change; NULL:
+ * there is none.
+ */
 Aggref *
 gh_find_ordered(const GhGrouping *grouping)
 {
@@ -161,7 +172,10 @@ gh_find_ordered(const GhGrouping *grouping)
 	return NULL;
 }
 
-/* A key that is a float; NULL: there is none.  Which of 0 and -0 comes out is that of the first row of a group. */
+/*
+ * A key that is a float; NULL: there is none.  Which of 0 and -0 comes out is that of the first row of a
+ * group.
+ */
 static Expr *
 find_float_key(const GhGrouping *grouping)
 {
@@ -176,8 +190,8 @@ find_float_key(const GhGrouping *grouping)
 }
 
 /*
- * The number of the aggregate that counts what a FILTER lets pass, of rows in groups by an argument; adds it if there is
- * none.  The first argument's groups have all that comes out, too.
+ * The number of the aggregate that counts what a FILTER lets pass, of rows in groups by an argument; adds it
+ * if there is none.  The first argument's groups have all that comes out, too.
  */
 static int
 place_of_count(GhGrouping *grouping, const Aggref *aggref, int argument)
@@ -197,7 +211,10 @@ place_of_count(GhGrouping *grouping, const Aggref *aggref, int argument)
 	return list_length(grouping->aggregates) - 1;
 }
 
-/* All is collected: adds the arguments to the keys, and counts for filters.  False: there is too much of it, or floats. */
+/*
+ * All is collected: adds the arguments to the keys, and counts for filters.  False: there is too much of it,
+ * or floats.
+ */
 bool
 gh_distinct_add_keys(GhGrouping *grouping)
 {
@@ -230,9 +247,10 @@ gh_distinct_add_keys(GhGrouping *grouping)
 }
 
 /*
- * Groups by all keys that are expected of so many rows: those by each argument.  For keys of one table the planner takes a tenth
- * of its rows at most, as if they told of each other; here each of the values is a group to be made, and to be written, so
- * they are taken for independent: of as many pairs as there may be, those that so many rows find.
+ * Groups by all keys that are expected of so many rows: those by each argument.  For keys of one table the
+ * planner takes a tenth of its rows at most, as if they told of each other; here each of the values is a
+ * group to be made, and to be written, so they are taken for independent: of as many pairs as there may be,
+ * those that so many rows find.
  */
 double
 gh_distinct_estimate(PlannerInfo *root, const GhGrouping *grouping, List *exprs, double rows)
@@ -252,8 +270,8 @@ gh_distinct_estimate(PlannerInfo *root, const GhGrouping *grouping, List *exprs,
 }
 
 /*
- * What a path carries: the aggregates, their filters, how many groups by all keys are expected, and which argument is whose;
- * NIL: there are none.
+ * What a path carries: the aggregates, their filters, how many groups by all keys are expected, and which
+ * argument is whose; NIL: there are none.
  */
 List *
 gh_distinct_path_list(const GhGrouping *grouping, double groups)

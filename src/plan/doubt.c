@@ -2,16 +2,16 @@
  * doubt.c
  *		How many more rows than expected may come out of joins, and what that is to a grouping over them.
  *
- * Two things make the planner's estimate of joined rows too low by a factor of ten and more: columns that make up a
- * key together are taken to be independent (gh_cautious_rows); and conditions on a table are taken to have nothing to do
- * with which of its keys another table has.  A calendar has two hundred years, and facts are of five: of 2020 the
- * planner expects a two-hundredth of the facts, and a fifth comes.
+ * Two things make the planner's estimate of joined rows too low by a factor of ten and more: columns that
+ * make up a key together are taken to be independent (gh_cautious_rows); and conditions on a table are taken
+ * to have nothing to do with which of its keys another table has.  A calendar has two hundred years, and
+ * facts are of five: of 2020 the planner expects a two-hundredth of the facts, and a fifth comes.
  *
- * The first is likely where the columns are all that a unique index of a table has: another table that is joined by all of them
- * mostly refers to its rows, also where no foreign key says so (gh_key_factor).
+ * The first is likely where the columns are all that a unique index of a table has: another table that is
+ * joined by all of them mostly refers to its rows, also where no foreign key says so (gh_key_factor).
  *
- * Where a device does the joins either way, it costs nearly the same to have it make groups of many rows as of few,
- * while rows that come out of it are sorted and grouped one by one.
+ * Where a device does the joins either way, it costs nearly the same to have it make groups of many rows as
+ * of few, while rows that come out of it are sorted and grouped one by one.
  */
 #include "postgres.h"
 
@@ -59,9 +59,9 @@ values_of_key(PlannerInfo *root, Node *key)
 }
 
 /*
- * How many times more rows may match than the planner expects, where the one table has conditions and the other few
- * of its keys.  The planner takes the rows that the conditions leave to have a like share of these keys, but they may
- * have all of them.
+ * How many times more rows may match than the planner expects, where the one table has conditions and the
+ * other few of its keys.  The planner takes the rows that the conditions leave to have a like share of these
+ * keys, but they may have all of them.
  */
 static double
 more_matches(PlannerInfo *root, Node *key, Node *other)
@@ -133,7 +133,10 @@ clause_of_column(List *clauses, Index relid, AttrNumber attno)
 	return NULL;
 }
 
-/* The share of rows with a value in the column that is compared: NULLs refer to nothing, as the clause's selectivity has it. */
+/*
+ * The share of rows with a value in the column that is compared: NULLs refer to nothing, as the clause's
+ * selectivity has it.
+ */
 static double
 share_with_values(PlannerInfo *root, const RestrictInfo *clause, Relids others)
 {
@@ -231,8 +234,8 @@ expected_rows(PlannerInfo *root, RelOptInfo *outerrel, RelOptInfo *innerrel, Lis
 }
 
 /*
- * How many times more rows than expected come out of an inner join of two relations by such clauses, where columns of one table
- * that are compared with those of another one are a key.
+ * How many times more rows than expected come out of an inner join of two relations by such clauses, where
+ * columns of one table that are compared with those of another one are a key.
  */
 double
 gh_key_factor(PlannerInfo *root, const RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel, List *clauses)
@@ -293,8 +296,8 @@ groups_rows_of_device(Path *path)
 }
 
 /*
- * Where the device may make the groups: takes out the paths that group rows which come out of it, and would cost more if
- * so many rows came.  An order that these paths have does not make up for it.
+ * Where the device may make the groups: takes out the paths that group rows which come out of it, and would
+ * cost more if so many rows came.  An order that these paths have does not make up for it.
  */
 void
 gh_drop_doubtful(RelOptInfo *rel, const Path *groups, double expected, double doubtful)

@@ -2,9 +2,9 @@
  * first_rows.c
  *		How many rows of a relation come out of a node where an ORDER BY ... LIMIT above wants the first ones.
  *
- * What does that at run time is ../rows/first.c and ../scan/first.c.  Here it is foreseen of a query's last relation below the sort, whose first
- * key, and all that is computed of its rows, has a program.  A limit that is a parameter is not known to plans for any
- * value; what comes out is as little all the same.
+ * What does that at run time is ../rows/first.c and ../scan/first.c.  Here it is foreseen of a query's last
+ * relation below the sort, whose first key, and all that is computed of its rows, has a program.  A limit
+ * that is a parameter is not known to plans for any value; what comes out is as little all the same.
  */
 #include "postgres.h"
 
@@ -87,7 +87,10 @@ what_is_computed(PlannerInfo *root, RelOptInfo *rel)
 	return conditions;
 }
 
-/* Whether they read columns that come from tuples which are fetched: of the scan below the joins these are read, but for texts. */
+/*
+ * Whether they read columns that come from tuples which are fetched: of the scan below the joins these are
+ * read, but for texts.
+ */
 static bool
 reads_fetched(List *conditions, const GhRowColumns *columns, Index scanned)
 {
@@ -113,7 +116,9 @@ may_be_left_out(PlannerInfo *root, RelOptInfo *rel, const GhRowColumns *columns,
 	return conditions != NIL && !reads_fetched(conditions, columns, scanned) && gh_conditions_translate(root, conditions);
 }
 
-/* Whether the query wants the first so many rows of an order of the relation's, if that is how they come out. */
+/*
+ * Whether the query wants the first so many rows of an order of the relation's, if that is how they come out.
+ */
 static bool
 is_limited(const PlannerInfo *root, const RelOptInfo *rel)
 {
@@ -122,8 +127,8 @@ is_limited(const PlannerInfo *root, const RelOptInfo *rel)
 }
 
 /*
- * How many of so many rows come out of the relation at the least, whatever it has for columns and is made of: a bound that
- * is known before there is a path.
+ * How many of so many rows come out of the relation at the least, whatever it has for columns and is made of:
+ * a bound that is known before there is a path.
  */
 double
 gh_first_rows_least(const PlannerInfo *root, const RelOptInfo *rel, double rows)
@@ -131,7 +136,10 @@ gh_first_rows_least(const PlannerInfo *root, const RelOptInfo *rel, double rows)
 	return is_limited(root, rel) ? Min(rows, root->limit_tuples) : rows;
 }
 
-/* How many of them one of several processes returns that read so many pages, and how many of these are looked at before; 0: all. */
+/*
+ * How many of them one of several processes returns that read so many pages, and how many of these are looked
+ * at before; 0: all.
+ */
 static double
 rows_of_sample(const PlannerInfo *root, const RelOptInfo *rel, double pages, double divisor, double *sampled)
 {
@@ -142,8 +150,8 @@ rows_of_sample(const PlannerInfo *root, const RelOptInfo *rel, double pages, dou
 }
 
 /*
- * How many of so many rows come out of one of several processes that have a device join them over a scan; *cost: what it costs
- * to find that out, beside them.
+ * How many of so many rows come out of one of several processes that have a device join them over a scan;
+ * *cost: what it costs to find that out, beside them.
  */
 double
 gh_first_rows(PlannerInfo *root, RelOptInfo *rel, Path *scan, const GhRowColumns *columns, double rows, double divisor,
@@ -212,8 +220,8 @@ has_ties(const Expr *key)
 }
 
 /*
- * Whether the query's order is of groups, its LIMIT is right above that, and a comparison of the first key, of which few have the
- * same value, has a program.
+ * Whether the query's order is of groups, its LIMIT is right above that, and a comparison of the first key,
+ * of which few have the same value, has a program.
  */
 static bool
 orders_groups(const PlannerInfo *root)

@@ -2,10 +2,10 @@
  * group_bounds.c
  *		How many groups a grouping has, also where its keys are expressions of which statistics know nothing.
  *
- * The planner takes an expression to have as many values as the columns in it, which it has not where it is a month, a
- * remainder or one of some constants: five million moments have 60 months.  So many groups would have to be sorted, and
- * a grouping by hashing would seem not to pay.  What such an expression may give at most follows from its constants, and
- * from the least and the greatest value of its column by statistics.
+ * The planner takes an expression to have as many values as the columns in it, which it has not where it is a
+ * month, a remainder or one of some constants: five million moments have 60 months.  So many groups would
+ * have to be sorted, and a grouping by hashing would seem not to pay.  What such an expression may give at
+ * most follows from its constants, and from the least and the greatest value of its column by statistics.
  */
 #include "postgres.h"
 
@@ -143,8 +143,8 @@ below_casts(Node *expr)
 }
 
 /*
- * Whether a table has as many rows, nearly, as when they were counted last: of one that has grown since, statistics know neither
- * the least nor the greatest value.
+ * Whether a table has as many rows, nearly, as when they were counted last: of one that has grown since,
+ * statistics know neither the least nor the greatest value.
  */
 static bool
 is_as_counted(PlannerInfo *root, const RelOptInfo *rel)

@@ -25,9 +25,10 @@
 #define GH_SOME_SCALE 4
 
 /*
- * The subquery's grouping, where the relation is its groups as they are, a device is expected to make them, and they may be
- * more than come to the host in less time than it takes to begin on them there; NULL: it is not so.  Estimates of groups may
- * be wrong a thousand times, so that the rows tell; at run time it is known how many there are (../aggregate/narrow.c).
+ * The subquery's grouping, where the relation is its groups as they are, a device is expected to make them,
+ * and they may be more than come to the host in less time than it takes to begin on them there; NULL: it is
+ * not so.  Estimates of groups may be wrong a thousand times, so that the rows tell; at run time it is known
+ * how many there are (../aggregate/narrow.c).
  */
 const CustomPath *
 gh_groups_below(const RelOptInfo *rel)

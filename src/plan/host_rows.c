@@ -3,10 +3,11 @@
  *		Rows of joins that the CPU engine makes as a whole: a GpuHashRows above a chain of GpuHashJoins, in a plan that is
  *		complete.
  *
- * A GpuHashJoin that returns its rows to the executor reads pages, and looks at each row of them.  Where the columns of the
- * chain's scan are in shared memory, a pipeline does all of that in vectors (../rows); but a row of many columns costs more when
- * it comes out of one.  So it is for joins that leave few rows of many.  It changes no choice of the planner's: it stands above
- * joins that were chosen, and its cost is theirs.  But where several plans of a query are compared, what it saves counts.
+ * A GpuHashJoin that returns its rows to the executor reads pages, and looks at each row of them.  Where the
+ * columns of the chain's scan are in shared memory, a pipeline does all of that in vectors (../rows); but a
+ * row of many columns costs more when it comes out of one.  So it is for joins that leave few rows of many.
+ * It changes no choice of the planner's: it stands above joins that were chosen, and its cost is theirs.  But
+ * where several plans of a query are compared, what it saves counts.
  */
 #include "postgres.h"
 
@@ -59,7 +60,10 @@ scan_of_chain(Plan *plan)
 	return plan != NULL && IsA(plan, SeqScan) ? (SeqScan *) plan : NULL;
 }
 
-/* The columns of a join's scan tuple that its output is computed of, by their numbers; *others: it is of a whole row, too. */
+/*
+ * The columns of a join's scan tuple that its output is computed of, by their numbers; *others: it is of a
+ * whole row, too.
+ */
 static Bitmapset *
 columns_of_output(const CustomScan *join, bool *others)
 {
@@ -119,7 +123,10 @@ columns_of_scan(const SeqScan *scan)
 	return others ? NULL : columns;
 }
 
-/* Whether these columns of the table are there, with which so much is saved; else they are wanted, if they can be made. */
+/*
+ * Whether these columns of the table are there, with which so much is saved; else they are wanted, if they
+ * can be made.
+ */
 static bool
 are_there(Walk *walk, Relation relation, const Bitmapset *columns, Cost saved)
 {
@@ -220,8 +227,8 @@ renumber_mutator(Node *node, Bitmapset *columns)
 }
 
 /*
- * A GpuHashRows above the join.  That returns the columns that its output is computed of, which is done above, as it was: for each row
- * when it comes out.
+ * A GpuHashRows above the join.  That returns the columns that its output is computed of, which is done
+ * above, as it was: for each row when it comes out.
  */
 static Plan *
 make_rows(Walk *walk, CustomScan *join)
@@ -292,9 +299,9 @@ reads_all(const Plan *plan)
 }
 
 /*
- * A plan and what is below it.  absorbed: the node above reads the scan of its joins itself; unread: maybe not all of its rows
- * are asked for, so that it is not to make all before the first; grouped: it is a join of a grouping's chain, which knows the price of
- * inner sides (gh_inner_chains_save), or such an inner side.
+ * A plan and what is below it.  absorbed: the node above reads the scan of its joins itself; unread: maybe
+ * not all of its rows are asked for, so that it is not to make all before the first; grouped: it is a join of
+ * a grouping's chain, which knows the price of inner sides (gh_inner_chains_save), or such an inner side.
  */
 static void
 visit(Walk *walk, Plan **place, bool absorbed, bool unread, bool grouped)

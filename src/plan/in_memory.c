@@ -2,14 +2,16 @@
  * in_memory.c
  *		What paths cost where the pages that they read are in memory.
  *
- * PostgreSQL charges random_page_cost, a disk's, for each page that an index leads to, wherever it is; columns in memory are charged next
- * to nothing.  So a plan that looks up a few rows in an index seems many times dearer than a grouping that reads columns of all rows,
- * and yet takes less time, as pages that queries read again are in memory.  Therefore a grouping of ours that is to win against an index also
- * has to cost less than PostgreSQL's plan would with all of its pages in memory, as far as the tables and indexes that it reads at
- * random fit in effective_cache_size.  So has a query whose subqueries are unnested (plan_choice.c).
+ * PostgreSQL charges random_page_cost, a disk's, for each page that an index leads to, wherever it is;
+ * columns in memory are charged next to nothing.  So a plan that looks up a few rows in an index seems many
+ * times dearer than a grouping that reads columns of all rows, and yet takes less time, as pages that queries
+ * read again are in memory.  Therefore a grouping of ours that is to win against an index also has to cost
+ * less than PostgreSQL's plan would with all of its pages in memory, as far as the tables and indexes that it
+ * reads at random fit in effective_cache_size.  So has a query whose subqueries are unnested (plan_choice.c).
  *
- * A page at random then costs what was measured (in_memory.h), the way down an index half of what it is charged, and pages that are read from end to
- * end little, on both sides.  Rows, conditions and results cost what they do anywhere.
+ * A page at random then costs what was measured (in_memory.h), the way down an index half of what it is
+ * charged, and pages that are read from end to end little, on both sides.  Rows, conditions and results cost
+ * what they do anywhere.
  */
 #include "postgres.h"
 
@@ -35,12 +37,14 @@
 #include "plan/rows_path.h"
 #include "plan/scan_path.h"
 
-/* How much of what is charged for the way down an index it does not take where that is done again and again. */
+/*
+ * How much of what is charged for the way down an index it does not take where that is done again and again.
+ */
 #define GH_DESCENT_SPARED 0.5
 
 /*
- * What a grouping over a chain of joins may cost of PostgreSQL's plan, with all in memory: over large columns, which each process maps, a
- * unit of what it costs takes up to 1.5 times as long.
+ * What a grouping over a chain of joins may cost of PostgreSQL's plan, with all in memory: over large
+ * columns, which each process maps, a unit of what it costs takes up to 1.5 times as long.
  */
 #define GH_CHAIN_SHARE 0.7
 
@@ -92,7 +96,10 @@ gh_index_pages_cost(const IndexPath *path)
 	return Max(path->path.total_cost - descent_cost(path) - tuples * (cpu_tuple_cost + cpu_index_tuple_cost), 0);
 }
 
-/* What a page takes that is found in shared_buffers, or read from the system's cache as far as the table does not fit there. */
+/*
+ * What a page takes that is found in shared_buffers, or read from the system's cache as far as the table does
+ * not fit there.
+ */
 static Cost
 cached_page_cost(const RelOptInfo *rel)
 {
@@ -208,7 +215,10 @@ below(Path *path)
 	}
 }
 
-/* How often a join has its inner side run: for each outer row, and less where one match is enough, or results are kept. */
+/*
+ * How often a join has its inner side run: for each outer row, and less where one match is enough, or results
+ * are kept.
+ */
 static double
 times_run(const Path *join, const Path *outer, const Path *inner)
 {
@@ -230,8 +240,8 @@ weigh_all(PlannerInfo *root, const List *paths, double times, Weight *weight)
 }
 
 /*
- * What a grouping of ours is charged for pages of its joins, or of the table that it reads by itself: of pages with columns in memory
- * nothing, nor of those of which it is spared the price, for they are in memory.
+ * What a grouping of ours is charged for pages of its joins, or of the table that it reads by itself: of
+ * pages with columns in memory nothing, nor of those of which it is spared the price, for they are in memory.
  */
 static void
 weigh_input(PlannerInfo *root, Path *child, double times, Weight *weight)
@@ -429,7 +439,10 @@ gh_aggregate_loses_in_memory(PlannerInfo *root, const GhPlanned *planned, const 
 
 static create_upper_paths_hook_type previous_hook = NULL;
 
-/* Of the planning that goes on, if that is to be weighed; what one leaves here that ends in an error is dropped. */
+/*
+ * Of the planning that goes on, if that is to be weighed; what one leaves here that ends in an error is
+ * dropped.
+ */
 static GhWeighed weighed;
 
 /* Of the subqueries that are run for each row, which are planned before the query. */

@@ -9,7 +9,9 @@
 
 #include "nodes/pathnodes.h"
 
-/* cpu_operator_cost: a page of an index on the way down, as PostgreSQL charges (DEFAULT_PAGE_CPU_MULTIPLIER) */
+/*
+ * cpu_operator_cost: a page of an index on the way down, as PostgreSQL charges (DEFAULT_PAGE_CPU_MULTIPLIER)
+ */
 #define GH_DESCENT_PAGE_COST 50.0
 
 /*

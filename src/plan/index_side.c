@@ -6,7 +6,8 @@
  * It is one whose key columns are those of the join's hash clauses, in the index's order, and that has all
  * other columns of the table that are read.  The table is scanned without conditions.  Whether there is a
  * copy, and of how many blocks its rows are those of the query's snapshot, is found when the query runs; the
- * planner looks, too, since joins of few rows cost less than loops over the index only by a copy that is there.
+ * planner looks, too, since joins of few rows cost less than loops over the index only by a copy that is
+ * there.
  */
 #include "postgres.h"
 
@@ -65,7 +66,10 @@ gh_index_has_target(const IndexOptInfo *index, const RelOptInfo *rel)
 	return true;
 }
 
-/* Whether values of one type are taken as another one's, as an oid's as an integer's; a domain's are its base type's. */
+/*
+ * Whether values of one type are taken as another one's, as an oid's as an integer's; a domain's are its base
+ * type's.
+ */
 static bool
 is_relabelled(Node *node, void *unused)
 {
@@ -144,17 +148,17 @@ gh_inner_index(const GhJoinStep *step, const RelOptInfo *outerrel, const Path *i
 #define GH_REMADE_SHARE 0.1
 
 /*
- * What look-ups in a copy cost beside those in a table of the query's own, each in units of cpu_operator_cost.
- * A process has the copy's memory mapped as long as a query uses it, and the system maps it when it is looked at,
- * so many bytes at a time: on the machine of BENCHMARKS.md ("Joins of few rows through the copy of an index")
- * in 7 us.  There a nested loop takes 4 us for a row of an index in memory, for which PostgreSQL charges 0.53
- * without pages.
+ * What look-ups in a copy cost beside those in a table of the query's own, each in units of
+ * cpu_operator_cost. A process has the copy's memory mapped as long as a query uses it, and the system maps
+ * it when it is looked at, so many bytes at a time: on the machine of BENCHMARKS.md ("Joins of few rows
+ * through the copy of an index") in 7 us.  There a nested loop takes 4 us for a row of an index in memory,
+ * for which PostgreSQL charges 0.53 without pages.
  */
 #define GH_MAPPED_COST 350.0
 #define GH_MAPPED_BYTES 65536.0
 /*
- * Bytes, beside its values, of a row of a block that is not right: where memory does not hold these rows, the copy
- * is not used.
+ * Bytes, beside its values, of a row of a block that is not right: where memory does not hold these rows, the
+ * copy is not used.
  */
 #define GH_STALE_ROW_BYTES 128.0
 /* Where some blocks are not right, all entries are gone through once. */

@@ -2,13 +2,14 @@
  * inline.c
  *		Queries in WITH that are read more than once, put in the place of each reference.
  *
- * PostgreSQL inlines what is read once, and otherwise computes all rows, stores them, and reads them row by row.  In the place of
- * its references such a query is a part of what an engine does as a whole, and is computed only for the rows, and the
- * columns, that are asked for there: the groups of one year, not of all.  That it is computed more than once must not show:
- * it must give the same rows each time (inline_repeat.c) and conditions around it must not fail (inline_conditions.c).
+ * PostgreSQL inlines what is read once, and otherwise computes all rows, stores them, and reads them row by
+ * row.  In the place of its references such a query is a part of what an engine does as a whole, and is
+ * computed only for the rows, and the columns, that are asked for there: the groups of one year, not of all.
+ * That it is computed more than once must not show: it must give the same rows each time (inline_repeat.c)
+ * and conditions around it must not fail (inline_conditions.c).
  *
- * Only queries that make groups: of others the rows are read as fast from where they are stored, and are changed by more
- * of what is around them.  AS MATERIALIZED is obeyed.  plan_choice.c plans both ways.
+ * Only queries that make groups: of others the rows are read as fast from where they are stored, and are
+ * changed by more of what is around them.  AS MATERIALIZED is obeyed.  plan_choice.c plans both ways.
  */
 #include "postgres.h"
 
@@ -19,7 +20,10 @@
 #include "compat.h"
 #include "plan/inline.h"
 
-/* More queries than so many, when all are in their places, are not planned: each level of WITH may double them. */
+/*
+ * More queries than so many, when all are in their places, are not planned: each level of WITH may double
+ * them.
+ */
 #define GH_MOST_QUERIES 200
 
 typedef struct Search
@@ -43,7 +47,10 @@ gh_inline_level(const GhLevel *level, Index up)
 	return level;
 }
 
-/* Whether PostgreSQL computes a query in WITH once, apart from what reads it, and does not put it in its place. */
+/*
+ * Whether PostgreSQL computes a query in WITH once, apart from what reads it, and does not put it in its
+ * place.
+ */
 bool
 gh_inline_is_apart(const CommonTableExpr *with)
 {
@@ -80,8 +87,8 @@ leaf_sources(const Node *set, AttrNumber column, const GhLevel *level, GhSource 
 }
 
 /*
- * What a query computes its column by, of UNION and the like each of its queries; upper: the query around it.  False:
- * there is no such column, or source has said so.
+ * What a query computes its column by, of UNION and the like each of its queries; upper: the query around it.
+ * False: there is no such column, or source has said so.
  */
 bool
 gh_inline_column_sources(const Query *query, AttrNumber column, const GhLevel *upper, GhSource source, void *arg)

@@ -2,11 +2,12 @@
  * inline_conditions.c
  *		Whether conditions around inlined queries may be computed for more rows than they are asked about now.
  *
- * A query that is computed once, apart, is a fence: what it leaves out no condition outside sees.  Inlined, it has conditions
- * on its columns pushed down into it, before or beside its own.  So these must not fail, nor what their columns are
- * computed by.  A condition on several tables stays above, unless the planner makes of it what is one on a single table: an equality
- * with what equals its other side; OR, of which what concerns one table is taken out; NOT, CASE and COALESCE, of which
- * constants leave a part; EXISTS and IN, which become joins; and what reads columns of subqueries that are pulled up.
+ * A query that is computed once, apart, is a fence: what it leaves out no condition outside sees.  Inlined,
+ * it has conditions on its columns pushed down into it, before or beside its own.  So these must not fail,
+ * nor what their columns are computed by.  A condition on several tables stays above, unless the planner
+ * makes of it what is one on a single table: an equality with what equals its other side; OR, of which what
+ * concerns one table is taken out; NOT, CASE and COALESCE, of which constants leave a part; EXISTS and IN,
+ * which become joins; and what reads columns of subqueries that are pulled up.
  */
 #include "postgres.h"
 
@@ -117,7 +118,9 @@ reads_inlined(const Bitmapset *tables, const GhLevel *level)
 	return false;
 }
 
-/* Whether it reads rows of an inlined query that belong to a query around it, to which it may be pulled up. */
+/*
+ * Whether it reads rows of an inlined query that belong to a query around it, to which it may be pulled up.
+ */
 static bool
 reads_inlined_above(Node *condition, const GhLevel *level)
 {

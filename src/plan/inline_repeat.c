@@ -2,10 +2,11 @@
  * inline_repeat.c
  *		Whether a query in WITH gives the same rows, to the byte, whenever it is run in one snapshot.
  *
- * PostgreSQL computes it once, and all that read it see the same rows.  Computed for each of them, it may differ: by the order
- * in which rows come (sums of floats, LIMIT, window functions over equal rows, arrays), by which of equal values stands for
- * its group (1.0 and 1.00, texts that a collation calls equal), and by functions that are not immutable.  A query in WITH that
- * it reads, and that is read there alone, comes along into each place: the same holds for that.
+ * PostgreSQL computes it once, and all that read it see the same rows.  Computed for each of them, it may
+ * differ: by the order in which rows come (sums of floats, LIMIT, window functions over equal rows, arrays),
+ * by which of equal values stands for its group (1.0 and 1.00, texts that a collation calls equal), and by
+ * functions that are not immutable.  A query in WITH that it reads, and that is read there alone, comes along
+ * into each place: the same holds for that.
  */
 #include "postgres.h"
 

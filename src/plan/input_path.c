@@ -2,8 +2,8 @@
  * input_path.c
  *		Inputs whose pages the nodes read by themselves, as paths: which there are, and what they cost.
  *
- * A table's pages are read, and rows looked up in the tables of joins, by programs on the host or by a scan on
- * a device.  None of this touches a GPU: plans are made, and kept, where there may be none.
+ * A table's pages are read, and rows looked up in the tables of joins, by programs on the host or by a scan
+ * on a device.  None of this touches a GPU: plans are made, and kept, where there may be none.
  */
 #include "postgres.h"
 
@@ -33,8 +33,8 @@
 /* -------------------------------------------------------------- columns */
 
 /*
- * Tells where the column comes from, if that is a relation, as the executor will: by_rows, it does not know, but there
- * may be too many digits all the same.
+ * Tells where the column comes from, if that is a relation, as the executor will: by_rows, it does not know,
+ * but there may be too many digits all the same.
  */
 static void
 note_shown(PlannerInfo *root, TupleDesc desc, int attno, const Var *var, bool by_rows)
@@ -52,8 +52,8 @@ note_shown(PlannerInfo *root, TupleDesc desc, int attno, const Var *var, bool by
 }
 
 /*
- * A row type of columns that are expressions; NULL: EXPLAIN could not show one of them.  by_rows: they come from the
- * executor, and not from relations whose pages the node reads.
+ * A row type of columns that are expressions; NULL: EXPLAIN could not show one of them.  by_rows: they come
+ * from the executor, and not from relations whose pages the node reads.
  */
 TupleDesc
 gh_columns_desc(PlannerInfo *root, List *columns, bool by_rows)
@@ -123,7 +123,10 @@ cost_below_node(PlannerInfo *root, Path *joins)
 	return total;
 }
 
-/* The cheapest path of the relation, or partial one, that is such joins, or returns their rows; or NULL, also where the planner's own takes less. */
+/*
+ * The cheapest path of the relation, or partial one, that is such joins, or returns their rows; or NULL, also
+ * where the planner's own takes less.
+ */
 Path *
 gh_find_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 {
@@ -162,8 +165,8 @@ gh_find_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 }
 
 /*
- * The same, or the joins of the cheapest path, whatever kind they are, as such joins, if these cost less.  The answer is
- * that of the first time.
+ * The same, or the joins of the cheapest path, whatever kind they are, as such joins, if these cost less.
+ * The answer is that of the first time.
  */
 Path *
 gh_find_whole(PlannerInfo *root, RelOptInfo *rel, bool partial)
@@ -235,7 +238,10 @@ gh_joins_translate(PlannerInfo *root, GhGrouping *grouping, Path *joins, List *e
 
 /* ---------------------------------------------------------------- costs */
 
-/* What it costs the CPU engine to read a table's pages, or those of several; or its columns, for pages of which these are in memory. */
+/*
+ * What it costs the CPU engine to read a table's pages, or those of several; or its columns, for pages of
+ * which these are in memory.
+ */
 Cost
 gh_pages_cost(PlannerInfo *root, Path *scan, int ninstructions, double divisor)
 {
@@ -269,9 +275,9 @@ gh_charged(const GhSpared *spared, Cost cost)
 }
 
 /*
- * Of joins, what their look-ups cost, and all but what their outer rows and results do.  Where the inner side of one
- * does not fit in memory, its rows come through files, and all joins do what they do anywhere.  An inner side whose table is
- * the copy of an index is not read.
+ * Of joins, what their look-ups cost, and all but what their outer rows and results do.  Where the inner side
+ * of one does not fit in memory, its rows come through files, and all joins do what they do anywhere.  An
+ * inner side whose table is the copy of an index is not read.
  */
 Cost
 gh_joins_cost(PlannerInfo *root, Path *join, const GhSpared *spared, int ninstructions, double divisor)

@@ -3,8 +3,8 @@
  *		What a GpuHashJoin costs.
  *
  * What a path says that it costs may be something else: that of the path in the place of which it stands
- * (join_path.c), or nearly nothing where it is forced.  So it keeps its own costs, and those of a join are reckoned from
- * its inputs' own.
+ * (join_path.c), or nearly nothing where it is forced.  So it keeps its own costs, and those of a join are
+ * reckoned from its inputs' own.
  */
 #include "postgres.h"
 
@@ -31,7 +31,10 @@
 #include "plan/scan_path.h"
 #include "service/placement.h"
 
-/* cpu_tuple_cost: an outer row of another plan, copied into a batch.  PostgreSQL's hash join looks it up where it is. */
+/*
+ * cpu_tuple_cost: an outer row of another plan, copied into a batch.  PostgreSQL's hash join looks it up
+ * where it is.
+ */
 #define GH_COPIED_ROW_COST 1.0
 
 /* The share of all pairs of the relations' rows that a clause leaves, taken for an inner join. */
@@ -110,8 +113,9 @@ is_kept(const GhJoinInputs *inputs, Node *expr)
 }
 
 /*
- * Whether the table's keys and values are expected to have 4 bytes, not 8.  They have where keys are that short, but
- * for values that are inner columns of 5 to 8 bytes (../join/carry.c), which these are unless keys come again.
+ * Whether the table's keys and values are expected to have 4 bytes, not 8.  They have where keys are that
+ * short, but for values that are inner columns of 5 to 8 bytes (../join/carry.c), which these are unless keys
+ * come again.
  */
 static bool
 entries_seem_narrow(const GhJoinInputs *inputs)
@@ -148,8 +152,8 @@ estimate_memory(Path *inner, Size word)
 }
 
 /*
- * How much of the inner side memory is expected to hold: 1 or more is all of it.  Processes with a common table put
- * their memory together.
+ * How much of the inner side memory is expected to hold: 1 or more is all of it.  Processes with a common
+ * table put their memory together.
  */
 static double
 share_in_memory(Path *inner, Size word, int workers, bool common_table)
@@ -174,8 +178,8 @@ gh_side_fits_in_memory(Path *inner)
 }
 
 /*
- * Whether the inner side of such a path is expected to fit in memory, in one part, for a node above that looks rows up
- * in the table.
+ * Whether the inner side of such a path is expected to fit in memory, in one part, for a node above that
+ * looks rows up in the table.
  */
 bool
 gh_join_fits_in_memory(const CustomPath *path)
@@ -200,8 +204,8 @@ gh_below_gather(Path *path)
 }
 
 /*
- * What the path really costs: where it or, below a Gather, its rows stand in for a path of PostgreSQL's at that
- * one's cost, or at a forced one.
+ * What the path really costs: where it or, below a Gather, its rows stand in for a path of PostgreSQL's at
+ * that one's cost, or at a forced one.
  */
 void
 gh_real_cost(Path *path, Cost *startup, Cost *total)
@@ -235,8 +239,8 @@ gh_real_cost(Path *path, Cost *startup, Cost *total)
 }
 
 /*
- * The same of a hash join of PostgreSQL's: less than it says by what its sides do.  One that stands in for a nested loop (loops.c)
- * says that it begins as early as that.
+ * The same of a hash join of PostgreSQL's: less than it says by what its sides do.  One that stands in for a
+ * nested loop (loops.c) says that it begins as early as that.
  */
 void
 gh_real_hash_join_cost(JoinPath *join, Cost *startup, Cost *total)
@@ -256,8 +260,8 @@ gh_real_hash_join_cost(JoinPath *join, Cost *startup, Cost *total)
 }
 
 /*
- * Whether outer rows come from pages that the join, or the node above the chain that it is in, reads, or from another join of ours, and not
- * one by one.
+ * Whether outer rows come from pages that the join, or the node above the chain that it is in, reads, or from
+ * another join of ours, and not one by one.
  */
 static bool
 reads_outer_side(const GhJoinInputs *inputs, Path *outer)
@@ -362,7 +366,10 @@ whole_tables_cost_of_sides(PlannerInfo *root, CustomPath *path, bool on_device)
 	return costs[on_device];
 }
 
-/* A GpuHashScan costs as a Seq Scan does, or, by itself or where its real cost counts, what it takes a device. */
+/*
+ * A GpuHashScan costs as a Seq Scan does, or, by itself or where its real cost counts, what it takes a
+ * device.
+ */
 static Cost
 whole_table_cost(PlannerInfo *root, Path *path, bool on_device, bool real)
 {
@@ -397,8 +404,8 @@ whole_tables_cost_of_parts(PlannerInfo *root, AppendPath *path, bool on_device)
 
 /*
  * What the pages cost of the tables that the path reads from end to end, once each: not of those below an
- * index, or on the inner side of a nested loop.  It is what the path is charged for them, of what it really costs
- * (gh_real_cost) or says that it does; on_device: what they would cost where a device reads them.
+ * index, or on the inner side of a nested loop.  It is what the path is charged for them, of what it really
+ * costs (gh_real_cost) or says that it does; on_device: what they would cost where a device reads them.
  */
 Cost
 gh_whole_tables_cost(PlannerInfo *root, Path *path, bool on_device, bool real)
@@ -463,8 +470,8 @@ add_inner_chain(PlannerInfo *root, Path *chain, Cost *pages, Cost *rows)
 }
 
 /*
- * What the inner sides of joins cost less that are chains of joins, where these are expected to be done by pipelines out of columns in
- * memory (host_rows.c): for pages, and for rows.
+ * What the inner sides of joins cost less that are chains of joins, where these are expected to be done by
+ * pipelines out of columns in memory (host_rows.c): for pages, and for rows.
  */
 void
 gh_inner_chains_save(PlannerInfo *root, Path *joins, Cost *pages, Cost *rows)

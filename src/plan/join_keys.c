@@ -2,11 +2,12 @@
  * join_keys.c
  *		Which clauses of a join are its keys.
  *
- * All that are equalities of both sides and can be hashed, as in PostgreSQL.  But what engines look up by themselves,
- * for a node above, is a key of 64 bits that decides alone.  Where the clauses come to more, or some have no such key,
- * those that nearly tell the inner rows apart are the keys, and the others are conditions on the pair, of which there
- * are programs.  An order's line has a key of 96 bits, say, but an order has few lines.  Where that cannot be, all are keys, and a
- * code of them is looked up (is_plain of join_plan.c).
+ * All that are equalities of both sides and can be hashed, as in PostgreSQL.  But what engines look up by
+ * themselves, for a node above, is a key of 64 bits that decides alone.  Where the clauses come to more, or
+ * some have no such key, those that nearly tell the inner rows apart are the keys, and the others are
+ * conditions on the pair, of which there are programs.  An order's line has a key of 96 bits, say, but an
+ * order has few lines.  Where that cannot be, all are keys, and a code of them is looked up (is_plain of
+ * join_plan.c).
  */
 #include "postgres.h"
 
@@ -21,7 +22,10 @@
 #include "plan/join_path.h"
 #include "plan/join_plan.h"
 
-/* So many inner rows may have the key of an outer row, on average, where further clauses decide which one is the match. */
+/*
+ * So many inner rows may have the key of an outer row, on average, where further clauses decide which one is
+ * the match.
+ */
 #define GH_MAX_CANDIDATES 4.0
 
 /* Whether the outer side's expression is the left one. */
@@ -32,7 +36,10 @@ is_outer_left(const GhJoinInputs *inputs, const RestrictInfo *rinfo)
 		bms_is_subset(rinfo->right_relids, inputs->innerrel->relids);
 }
 
-/* Whether a hash join could be made by the clause: it compares an expression over one input with one over the other. */
+/*
+ * Whether a hash join could be made by the clause: it compares an expression over one input with one over the
+ * other.
+ */
 bool
 gh_is_hash_clause(const GhJoinInputs *inputs, const RestrictInfo *rinfo)
 {

@@ -416,8 +416,8 @@ keys_are_plain(const GhJoinStep *step, Relids outer_relids)
 }
 
 /*
- * Whether the keys are columns of both sides for whose values there are codes.  Not where they are exact, and no whole
- * numbers (a bool, a float): then the join has their equality nowhere but in its keys.
+ * Whether the keys are columns of both sides for whose values there are codes.  Not where they are exact, and
+ * no whole numbers (a bool, a float): then the join has their equality nowhere but in its keys.
  */
 static bool
 keys_have_codes(const GhJoinStep *step)
@@ -445,10 +445,10 @@ conditions_of(const GhJoinStep *step, const JoinClauses *clauses, bool coded)
 }
 
 /*
- * Whether a row of the join is an outer row and its match, if it has one; or, of a right or full join, an inner row that
- * has none.  Matches are found by columns that are whole numbers, or by a code of columns, whose equality is then a
- * condition on the match.  Further conditions, on the match and on the joined row, are what programs can evaluate.  Rows of
- * an anti join have no inner side to look at.
+ * Whether a row of the join is an outer row and its match, if it has one; or, of a right or full join, an
+ * inner row that has none.  Matches are found by columns that are whole numbers, or by a code of columns,
+ * whose equality is then a condition on the match.  Further conditions, on the match and on the joined row,
+ * are what programs can evaluate.  Rows of an anti join have no inner side to look at.
  */
 static bool
 is_plain(PlannerInfo *root, const GhJoinStep *step, const JoinClauses *clauses, Relids outer_relids, List **conditions)
@@ -553,7 +553,8 @@ gh_split_pair(PlannerInfo *root, const GhJoinStep *step, RelOptInfo *joinrel, Re
 }
 
 /*
- * How many inner rows the most common key seems to have, as far as one of its columns tells; infinity: nobody knows.
+ * How many inner rows the most common key seems to have, as far as one of its columns tells; infinity: nobody
+ * knows.
  */
 double
 gh_most_matches(PlannerInfo *root, const GhJoinStep *step, RelOptInfo *outerrel, RelOptInfo *innerrel)

@@ -2,10 +2,10 @@
  * join_turned.c
  *		Hash joins of PostgreSQL's with the larger side in the table, the other way round.
  *
- * PostgreSQL puts the larger side into the table where a key of the smaller one has many rows, for it expects to
- * look at all of them for each outer row.  A GpuHashJoin that takes its place would write both sides to files,
- * because the larger one does not fit in memory; with the smaller one in the table it need not.  For an inner
- * join it is the same rows, in no order either way, so it takes the same place.
+ * PostgreSQL puts the larger side into the table where a key of the smaller one has many rows, for it expects
+ * to look at all of them for each outer row.  A GpuHashJoin that takes its place would write both sides to
+ * files, because the larger one does not fit in memory; with the smaller one in the table it need not.  For
+ * an inner join it is the same rows, in no order either way, so it takes the same place.
  *
  * Where a device may be expected the sides stay: it has room for the larger one, whose keys may be unique.
  */
@@ -34,7 +34,10 @@ may_turn(const GhJoinInputs *inputs, const JoinPath *join)
 		!gh_side_fits_in_memory(inner) && !gh_device_is_expected(DBL_MAX);
 }
 
-/* A join with the hash join's outer side in its table, if that fits in memory and costs less than this; or NULL. */
+/*
+ * A join with the hash join's outer side in its table, if that fits in memory and costs less than this; or
+ * NULL.
+ */
 Path *
 gh_join_turned(const GhJoinInputs *inputs, const JoinPath *join, Cost cost)
 {

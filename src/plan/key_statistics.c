@@ -2,8 +2,8 @@
  * key_statistics.c
  *		Statistics of a column's values, made of all of them, as ANALYZE would have made them.
  *
- * A row of pg_statistic that is never stored: how many values differ and, where these are not too many, all of them as the
- * column's most common ones.
+ * A row of pg_statistic that is never stored: how many values differ and, where these are not too many, all
+ * of them as the column's most common ones.
  */
 #include "postgres.h"
 
@@ -21,8 +21,9 @@
 #include "plan/key_values.h"
 
 /*
- * The share of rows that the common values have together.  With all of them the planner would take the least and the largest as the bounds of the
- * column, and let a merge join's other side end there; what is below that side is not priced well for a part of it.
+ * The share of rows that the common values have together.  With all of them the planner would take the least
+ * and the largest as the bounds of the column, and let a merge join's other side end there; what is below
+ * that side is not priced well for a part of it.
  */
 #define GH_COMMON_SHARE 0.9999
 
@@ -39,7 +40,10 @@ type_of(Form_pg_attribute attribute)
 	return lookup_type_cache(getBaseType(attribute->atttypid), TYPECACHE_EQ_OPR | TYPECACHE_LT_OPR);
 }
 
-/* Whether values of the column are of a type of PostgreSQL's own that has an order, without which they are not counted. */
+/*
+ * Whether values of the column are of a type of PostgreSQL's own that has an order, without which they are
+ * not counted.
+ */
 bool
 gh_key_has_statistics(Form_pg_attribute attribute)
 {
@@ -117,7 +121,8 @@ set_common(Form_pg_attribute attribute, const Datum *values, const Run *runs, in
 }
 
 /*
- * Of a column's values in so many rows, those that are not NULL, which it brings into order.  In the current memory context.
+ * Of a column's values in so many rows, those that are not NULL, which it brings into order.  In the current
+ * memory context.
  */
 HeapTuple
 gh_key_statistics(Form_pg_attribute attribute, Datum *values, int nvalues, double nrows)

@@ -10,7 +10,10 @@
 #include "access/htup.h"
 #include "catalog/pg_attribute.h"
 
-/* So many values are told apart, which the planner compares each with each common value of the other side: 100 by default, 10,000 at most. */
+/*
+ * So many values are told apart, which the planner compares each with each common value of the other side:
+ * 100 by default, 10,000 at most.
+ */
 #define GH_KEY_COMMON_MAX 256
 
 /* ---- key_statistics.c ---- */

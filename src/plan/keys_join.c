@@ -9,9 +9,9 @@
  * memory.
  * Then the keys' plan may run a second time, so there must be nothing volatile in the query.
  *
- * How many keys come is estimated, as for any join: so it is taken only where it wins clearly.  The join that it
- * stands for may be gone from the relation's paths then, and is found below it by nodes above (gh_keys_replaced).
- * Where a device is expected to read the table, that is faster.
+ * How many keys come is estimated, as for any join: so it is taken only where it wins clearly.  The join that
+ * it stands for may be gone from the relation's paths then, and is found below it by nodes above
+ * (gh_keys_replaced). Where a device is expected to read the table, that is faster.
  */
 #include "postgres.h"
 
@@ -161,7 +161,10 @@ is_plain_table(PlannerInfo *root, RelOptInfo *rel)
 		(!note->on_device || gh_force_offload);
 }
 
-/* Whether the table's columns are all that comes out of the join: a row mark wants one of the keys' rows, too. */
+/*
+ * Whether the table's columns are all that comes out of the join: a row mark wants one of the keys' rows,
+ * too.
+ */
 static bool
 has_target(const RelOptInfo *joinrel, const RelOptInfo *rel)
 {

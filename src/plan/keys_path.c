@@ -3,10 +3,10 @@
  *		When the planner considers a GpuHashKeys: rows with `k = ANY (array)` of many keys, which are looked up in the
  *		copy of an index (../store/README, "Copies of indexes").  keys_join.c: with `k IN (SELECT ...)`.
  *
- * The index has k as its only key column, and all other columns of the table that are read.  There is a copy when the
- * query is planned, so that plans of servers that do not use copies are what they were.  How many keys there are, and of
- * how many blocks the copy is right, is seen when the query runs; for few keys, and without the copy, the rows are those
- * of the node's child, PostgreSQL's scan of the same index.
+ * The index has k as its only key column, and all other columns of the table that are read.  There is a copy
+ * when the query is planned, so that plans of servers that do not use copies are what they were.  How many
+ * keys there are, and of how many blocks the copy is right, is seen when the query runs; for few keys, and
+ * without the copy, the rows are those of the node's child, PostgreSQL's scan of the same index.
  */
 #include "postgres.h"
 
@@ -56,7 +56,10 @@ is_integer(Oid type)
 	return type == INT2OID || type == INT4OID || type == INT8OID;
 }
 
-/* Whether a copy has values of the type in the order of their numbers, in which those of that other type have theirs. */
+/*
+ * Whether a copy has values of the type in the order of their numbers, in which those of that other type have
+ * theirs.
+ */
 bool
 gh_keys_are_numbers(Oid key, Oid other)
 {
@@ -110,7 +113,9 @@ has_columns(const IndexOptInfo *index, const RelOptInfo *rel)
 	return true;
 }
 
-/* Whether a copy of the index may have all that is read of the relation, in the order of its only key column. */
+/*
+ * Whether a copy of the index may have all that is read of the relation, in the order of its only key column.
+ */
 bool
 gh_keys_has_index(const IndexOptInfo *index, const RelOptInfo *rel, Oid method)
 {

@@ -2,10 +2,10 @@
  * keys_path.h
  *		keys_path.c: a GpuHashKeys' path and plan; keys_join.c: that of a semi join.
  *
- * The CustomScan has the relation as its own (scanrelid), the conditions but for that on the keys as its quals, and as
- * its outer child the plan whose rows it returns without the copy, with all conditions, whose columns are those of the node,
- * in the same order: PostgreSQL's scan of the index, or a semi join.  Keys are of an array, or the only column of
- * the inner child's rows.
+ * The CustomScan has the relation as its own (scanrelid), the conditions but for that on the keys as its
+ * quals, and as its outer child the plan whose rows it returns without the copy, with all conditions, whose
+ * columns are those of the node, in the same order: PostgreSQL's scan of the index, or a semi join.  Keys are
+ * of an array, or the only column of the inner child's rows.
  */
 #ifndef GPUHASH_KEYS_PATH_H
 #define GPUHASH_KEYS_PATH_H
@@ -23,8 +23,8 @@
 /* Fewer keys are found as fast by PostgreSQL's scan of the index. */
 #define GH_KEYS_MIN 2000
 /*
- * Nor does the copy pay where there is less than a key for so many values that a process may have to have mapped, those of
- * the keys and of each other column that is read,
+ * Nor does the copy pay where there is less than a key for so many values that a process may have to have
+ * mapped, those of the keys and of each other column that is read,
  */
 #define GH_KEYS_VALUES 1000
 /* or fewer keys than so many for each block that it is not right for: of these all rows are looked at. */
@@ -38,8 +38,8 @@ gh_keys_pay(double nkeys, double rows, int nothers, double wrong_blocks)
 }
 
 /*
- * Where PostgreSQL has a nested loop over the index in place of one scan for all keys, each takes it so many times longer (BENCHMARKS.md,
- * "Keys of a subquery").
+ * Where PostgreSQL has a nested loop over the index in place of one scan for all keys, each takes it so many
+ * times longer (BENCHMARKS.md, "Keys of a subquery").
  */
 #define GH_KEYS_LOOP 2
 

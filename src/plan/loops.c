@@ -2,21 +2,25 @@
  * loops.c
  *		Hash joins in place of nested loops that read all of their inner side for each outer row.
  *
- * Where one outer row is expected, such a nested loop costs what a hash join does, and as it begins earlier, the planner keeps
- * it alone.  But rows of joins are estimated by multiplying what conditions leave, as if these had nothing to do with each other, and
- * where tens of thousands come in place of the one, the loop takes the product of both sides and the hash join their sum.
- * So of two that cost nearly the same, the hash join is taken where a side is no plain table, or has several conditions.
+ * Where one outer row is expected, such a nested loop costs what a hash join does, and as it begins earlier,
+ * the planner keeps it alone.  But rows of joins are estimated by multiplying what conditions leave, as if
+ * these had nothing to do with each other, and where tens of thousands come in place of the one, the loop
+ * takes the product of both sides and the hash join their sum. So of two that cost nearly the same, the hash
+ * join is taken where a side is no plain table, or has several conditions.
  *
- * The hash join stands where the loop stood, and says that it costs what the loop does: all joins above are chosen as without it, for
- * rows that are hard to estimate are no ground for another order.  It has the loop's sides, too, so that it reads nothing of the inner
- * one where no outer row comes.  The other way round it would: it fetches a row of what would be its outer side then.
+ * The hash join stands where the loop stood, and says that it costs what the loop does: all joins above are
+ * chosen as without it, for rows that are hard to estimate are no ground for another order.  It has the
+ * loop's sides, too, so that it reads nothing of the inner one where no outer row comes.  The other way round
+ * it would: it fetches a row of what would be its outer side then.
  *
- * Where a condition holds a subquery, or costs as much otherwise, the loop stays: what such conditions are expected to cost is nearly
- * all of both, so that they always cost nearly the same, and yet few rows may ever be asked, where a loop ends early.
+ * Where a condition holds a subquery, or costs as much otherwise, the loop stays: what such conditions are
+ * expected to cost is nearly all of both, so that they always cost nearly the same, and yet few rows may ever
+ * be asked, where a loop ends early.
  *
- * Where the loop keeps an order that its outer side was sorted for, the hash join is sorted: such a loop is what a LIMIT
- * takes where very many rows are expected, of which few would do.  Little is lost with it where such a side is read to its end before its
- * first row, and all rows of the hash join cost no more than the first ones of the loop.
+ * Where the loop keeps an order that its outer side was sorted for, the hash join is sorted: such a loop is
+ * what a LIMIT takes where very many rows are expected, of which few would do.  Little is lost with it where
+ * such a side is read to its end before its first row, and all rows of the hash join cost no more than the
+ * first ones of the loop.
  */
 #include "postgres.h"
 
@@ -32,7 +36,10 @@
 
 /* What the hash join may cost of the nested loop. */
 #define GH_LOOP_MARGIN 1.05
-/* A loop that costs less is left alone, or one that reads, of a side that is sure, no more rows than this for each of the other. */
+/*
+ * A loop that costs less is left alone, or one that reads, of a side that is sure, no more rows than this for
+ * each of the other.
+ */
 #define GH_LOOP_COST 100.0
 #define GH_LOOP_ROWS 10.0
 /* Of an outer side whose rows are sorted, at least so much of the cost comes before its first row. */
@@ -40,7 +47,10 @@
 /* Conditions that cost more than so many operators, for each row, cost much. */
 #define GH_COSTLY_OPERATORS 50.0
 
-/* Whether the rows of a side are estimated from more than a table's own statistics, of one condition or a unique index. */
+/*
+ * Whether the rows of a side are estimated from more than a table's own statistics, of one condition or a
+ * unique index.
+ */
 static bool
 is_unsure(PlannerInfo *root, RelOptInfo *rel)
 {
@@ -162,8 +172,8 @@ cost_of_wanted(const GhJoinInputs *inputs, const Path *loop)
 }
 
 /*
- * Puts hash joins that cost nearly the same in the places of loops.  Which path of a list wins is not asked again: the order of
- * the list is that of the costs, and these stay.
+ * Puts hash joins that cost nearly the same in the places of loops.  Which path of a list wins is not asked
+ * again: the order of the list is that of the costs, and these stay.
  */
 static void
 replace_loops(const GhJoinInputs *inputs, List *paths, List *clauses)
@@ -185,7 +195,9 @@ replace_loops(const GhJoinInputs *inputs, List *paths, List *clauses)
 	}
 }
 
-/* For a pair of relations whose paths PostgreSQL has made; the join is one of those that have nested loops. */
+/*
+ * For a pair of relations whose paths PostgreSQL has made; the join is one of those that have nested loops.
+ */
 void
 gh_replace_loops(const GhJoinInputs *inputs)
 {

@@ -35,8 +35,8 @@ gh_parallel_divisor(int workers)
 }
 
 /*
- * Whether the order of joins is searched by GEQO, which tries a few orders of very many: a cost that is another by
- * little makes it find quite another order, better or worse.
+ * Whether the order of joins is searched by GEQO, which tries a few orders of very many: a cost that is
+ * another by little makes it find quite another order, better or worse.
  */
 bool
 gh_joins_are_searched_at_random(PlannerInfo *root)

@@ -217,8 +217,8 @@ gh_find_note(PlannerInfo *root, RelOptInfo *rel)
 #define GH_SAMPLED_PAGES 1000
 
 /*
- * About what share of a heap table's pages would have to be read.  What a device takes for a page is much less than
- * seq_page_cost, so that this decides for or against it.
+ * About what share of a heap table's pages would have to be read.  What a device takes for a page is much
+ * less than seq_page_cost, so that this decides for or against it.
  */
 static double
 share_to_be_read(Relation relation, BlockNumber npages)
@@ -242,8 +242,9 @@ price_on_device(PlannerInfo *root, const RelOptInfo *rel, GhNote *note)
 }
 
 /*
- * What one of the relation's pages costs where it is read with those beside it.  PostgreSQL charges seq_page_cost for
- * pages in shared buffers, too, and so do the nodes on the host, whose costs are compared with its own; but not a device.
+ * What one of the relation's pages costs where it is read with those beside it.  PostgreSQL charges
+ * seq_page_cost for pages in shared buffers, too, and so do the nodes on the host, whose costs are compared
+ * with its own; but not a device.
  */
 Cost
 gh_note_page_cost(PlannerInfo *root, RelOptInfo *rel, bool on_device)
@@ -287,7 +288,10 @@ gh_column_numbers(const Bitmapset *attnos, bool *others)
 	return columns;
 }
 
-/* The columns of a table that its conditions read, and conditions_only: no others, by their numbers; *others: it reads what is no column. */
+/*
+ * The columns of a table that its conditions read, and conditions_only: no others, by their numbers; *others:
+ * it reads what is no column.
+ */
 static Bitmapset *
 columns_read(const RelOptInfo *rel, bool conditions_only, bool *others)
 {
@@ -302,7 +306,10 @@ columns_read(const RelOptInfo *rel, bool conditions_only, bool *others)
 	return gh_column_numbers(all, others);
 }
 
-/* Whether the CPU engine may find columns of the table in memory: of a partition it is not known which columns are read. */
+/*
+ * Whether the CPU engine may find columns of the table in memory: of a partition it is not known which
+ * columns are read.
+ */
 static bool
 may_have_columns(RelOptInfo *rel, const GhNote *note)
 {
@@ -337,8 +344,8 @@ find_columns_share(PlannerInfo *root, RelOptInfo *rel, const GhNote *note, bool 
 }
 
 /*
- * For what share of the table's pages a scan by the CPU engine finds in memory all columns that the query reads of it.  Of pages
- * that have changed since it does not.  A plan that is kept may outlive them.
+ * For what share of the table's pages a scan by the CPU engine finds in memory all columns that the query
+ * reads of it.  Of pages that have changed since it does not.  A plan that is kept may outlive them.
  */
 double
 gh_columns_share_of(PlannerInfo *root, RelOptInfo *rel)
@@ -366,7 +373,10 @@ gh_condition_columns_share(PlannerInfo *root, RelOptInfo *rel)
 	return note->condition_share;
 }
 
-/* Whether columns of the table that the query reads are not in memory, and would be made if they were asked for. */
+/*
+ * Whether columns of the table that the query reads are not in memory, and would be made if they were asked
+ * for.
+ */
 bool
 gh_columns_lack(PlannerInfo *root, RelOptInfo *rel)
 {
@@ -375,8 +385,8 @@ gh_columns_lack(PlannerInfo *root, RelOptInfo *rel)
 }
 
 /*
- * What one of several processes saves by columns of such a share of the table's pages, of what reading these costs: for the pages,
- * and for the rows.
+ * What one of several processes saves by columns of such a share of the table's pages, of what reading these
+ * costs: for the pages, and for the rows.
  */
 void
 gh_columns_save(PlannerInfo *root, RelOptInfo *rel, double share, double divisor, Cost *pages, Cost *rows)
@@ -396,7 +406,10 @@ gh_columns_saved(PlannerInfo *root, RelOptInfo *rel, double divisor, Cost *pages
 	gh_columns_save(root, rel, gh_columns_share_of(root, rel), divisor, pages, rows);
 }
 
-/* Of the relation's note: what it costs that one process has a device read all of its pages, but for the start. */
+/*
+ * Of the relation's note: what it costs that one process has a device read all of its pages, but for the
+ * start.
+ */
 Cost
 gh_find_device_cost(PlannerInfo *root, RelOptInfo *rel, GhNote *note)
 {
@@ -409,8 +422,8 @@ gh_find_device_cost(PlannerInfo *root, RelOptInfo *rel, GhNote *note)
 }
 
 /*
- * A Seq Scan of a table that a device is expected to read, whose cheapest path is another one: it is as dear to
- * PostgreSQL as it may be.
+ * A Seq Scan of a table that a device is expected to read, whose cheapest path is another one: it is as dear
+ * to PostgreSQL as it may be.
  */
 Path *
 gh_note_whole_scan(PlannerInfo *root, RelOptInfo *rel)
@@ -427,7 +440,10 @@ gh_note_whole_scan(PlannerInfo *root, RelOptInfo *rel)
 	return note->fragment[0];
 }
 
-/* Joins for a device, which cost less there than those that were kept: a copy, for the planner frees paths that others drive out. */
+/*
+ * Joins for a device, which cost less there than those that were kept: a copy, for the planner frees paths
+ * that others drive out.
+ */
 void
 gh_note_keep_joins(PlannerInfo *root, const Path *joins, Cost cost)
 {
@@ -534,7 +550,10 @@ gh_conditions_have_subqueries(const RelOptInfo *rel)
 	return false;
 }
 
-/* Whether a condition of a relation compares with the result of a subquery that is run when it is first asked for. */
+/*
+ * Whether a condition of a relation compares with the result of a subquery that is run when it is first asked
+ * for.
+ */
 bool
 gh_note_awaits(PlannerInfo *root, RelOptInfo *rel)
 {

@@ -3,9 +3,9 @@
  *		Several tables that are read as one, as paths: the partitions of a table, those that inherit from one, or the
  *		sides of a UNION ALL.
  *
- * A node above reads the pages of all of them by one program (../fragment/parts.c).  That takes plain tables whose
- * tuples lie alike, with the same conditions, and whatever is read of them in the same columns.  Partitions that the
- * planner has pruned are none of them.
+ * A node above reads the pages of all of them by one program (../fragment/parts.c).  That takes plain tables
+ * whose tuples lie alike, with the same conditions, and whatever is read of them in the same columns.
+ * Partitions that the planner has pruned are none of them.
  */
 #include "postgres.h"
 
@@ -44,7 +44,10 @@ contains_exec_param(Node *node, void *context)
 	return expression_tree_walker(node, contains_exec_param, context);
 }
 
-/* Whether PostgreSQL may leave partitions of the relation out in each run, by what a parameter or a subquery gives. */
+/*
+ * Whether PostgreSQL may leave partitions of the relation out in each run, by what a parameter or a subquery
+ * gives.
+ */
 static bool
 may_be_pruned(const RelOptInfo *rel)
 {
@@ -122,7 +125,10 @@ are_alike(PlannerInfo *root, List *rels)
 	return true;
 }
 
-/* A device is expected to read all of the tables, and their notes say so of small ones, too, whose own paths are made by now. */
+/*
+ * A device is expected to read all of the tables, and their notes say so of small ones, too, whose own paths
+ * are made by now.
+ */
 static void
 expect_on_device(PlannerInfo *root, const GhParts *parts)
 {
@@ -159,7 +165,10 @@ make_parts(PlannerInfo *root, List *rels)
 	return parts;
 }
 
-/* The tables that a relation stands for, and that are read as one; NULL: they cannot be, or it stands for itself. */
+/*
+ * The tables that a relation stands for, and that are read as one; NULL: they cannot be, or it stands for
+ * itself.
+ */
 const GhParts *
 gh_find_parts(PlannerInfo *root, RelOptInfo *rel)
 {
@@ -244,7 +253,10 @@ scan_part(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *part, List *columns, i
 	return path;
 }
 
-/* An Append of Seq Scans that put out these columns of the relation; workers: they are shared by so many and the leader. */
+/*
+ * An Append of Seq Scans that put out these columns of the relation; workers: they are shared by so many and
+ * the leader.
+ */
 Path *
 gh_parts_scan(PlannerInfo *root, RelOptInfo *rel, List *columns, int workers)
 {
@@ -316,8 +328,8 @@ gh_parts_whole_scan(PlannerInfo *root, RelOptInfo *rel)
 }
 
 /*
- * The same for a chain of joins whose scan a node above reads, the tables one after the other: no Append returns their rows, and it is
- * not charged for that.  NULL: it is none.
+ * The same for a chain of joins whose scan a node above reads, the tables one after the other: no Append
+ * returns their rows, and it is not charged for that.  NULL: it is none.
  */
 Path *
 gh_parts_scan_for_chain(PlannerInfo *root, RelOptInfo *rel, int workers)
@@ -340,8 +352,8 @@ gh_parts_scan_for_chain(PlannerInfo *root, RelOptInfo *rel, int workers)
 }
 
 /*
- * In the place of a path that reads all of the tables: with gpuhash.force_offload, so that it is below all joins that it
- * can be below.  Or the path itself.
+ * In the place of a path that reads all of the tables: with gpuhash.force_offload, so that it is below all
+ * joins that it can be below.  Or the path itself.
  */
 Path *
 gh_parts_forced(PlannerInfo *root, Path *path)

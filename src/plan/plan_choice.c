@@ -3,9 +3,9 @@
  *		A query as it is, with its WITH inlined, and with its subqueries unnested: the cheapest plan.  Likewise
  *		with what INTERSECT, EXCEPT and UNION compare made distinct before, and what UNION ALL unites grouped.
  *
- * Whether a subquery is better run for each outer row, over an index, or once for all keys, and a query in WITH once or for
- * each that reads it, is for costs to tell, and they are known only when all of the query is planned.  So a query that has
- * such is planned more than once.
+ * Whether a subquery is better run for each outer row, over an index, or once for all keys, and a query in
+ * WITH once or for each that reads it, is for costs to tell, and they are known only when all of the query is
+ * planned.  So a query that has such is planned more than once.
  */
 #include "postgres.h"
 
@@ -33,11 +33,14 @@
 #include "service/service.h"
 
 /*
- * What the unnested plan may cost of the other.  How many rows ask is an estimate, and random_page_cost is much too high for
- * pages in memory.
+ * What the unnested plan may cost of the other.  How many rows ask is an estimate, and random_page_cost is
+ * much too high for pages in memory.
  */
 #define GH_UNNESTED_SHARE 0.4
-/* The same where each row that asks has a subquery read all of what it reads: the more rows ask, the more of it is saved. */
+/*
+ * The same where each row that asks has a subquery read all of what it reads: the more rows ask, the more of
+ * it is saved.
+ */
 #define GH_UNNESTED_WHOLE_SHARE 0.9
 /* An anti join looks up as many rows as NOT IN does: there, no estimate is in doubt. */
 #define GH_ANTI_JOIN_SHARE 0.8
@@ -47,7 +50,10 @@
 #define GH_INLINED_SHARE 0.9
 /* A plan that costs less than this takes less time than another planning saves. */
 #define GH_WORTH_PLANNING 1000.0
-/* With so many tables planning takes twice as long as what that stands for, and beyond them it grows with their square. */
+/*
+ * With so many tables planning takes twice as long as what that stands for, and beyond them it grows with
+ * their square.
+ */
 #define GH_WORTH_TABLES 4.0
 /* Nor is much in doubt where the same rows are made distinct, or groups, once or twice. */
 #define GH_ARMS_SHARE 0.9
@@ -62,9 +68,9 @@ plan_query(Query *query, GH_PLANNER_PARAMETERS)
 }
 
 /*
- * An unnested query.  Estimates of how many rows come out of a join with groups are often much too low, for what makes up a
- * key together is taken to be independent, and nothing is known of groups of a UNION ALL; and then a nested loop is what
- * costs without end.
+ * An unnested query.  Estimates of how many rows come out of a join with groups are often much too low, for
+ * what makes up a key together is taken to be independent, and nothing is known of groups of a UNION ALL; and
+ * then a nested loop is what costs without end.
  */
 static PlannedStmt *
 plan_loopless(Query *query, GH_PLANNER_PARAMETERS)
@@ -85,7 +91,9 @@ plan_loopless(Query *query, GH_PLANNER_PARAMETERS)
 	return plan;
 }
 
-/* Whether a query has subqueries in expressions, set operations without ALL, or makes groups of a UNION ALL. */
+/*
+ * Whether a query has subqueries in expressions, set operations without ALL, or makes groups of a UNION ALL.
+ */
 static bool
 find_candidates(Node *node, void *unused)
 {
@@ -102,7 +110,10 @@ find_candidates(Node *node, void *unused)
 	return false;
 }
 
-/* Whether it has a query in WITH that is read more than once.  Each statement is asked: expressions only where they have queries. */
+/*
+ * Whether it has a query in WITH that is read more than once.  Each statement is asked: expressions only
+ * where they have queries.
+ */
 static bool
 find_with(Node *node, void *unused)
 {
@@ -122,8 +133,8 @@ find_with(Node *node, void *unused)
 }
 
 /*
- * Whether another query may be planned in the place of this one.  A cursor may have its rows changed by CURRENT OF, which
- * finds a table in a plan only where that is not joined.
+ * Whether another query may be planned in the place of this one.  A cursor may have its rows changed by
+ * CURRENT OF, which finds a table in a plan only where that is not joined.
  */
 static bool
 may_change(const Query *query, int options)
@@ -166,8 +177,9 @@ inlined_query(const Query *query, int options)
 /* ------------------------------------------------------------------- costs */
 
 /*
- * PostgreSQL charges the conditions of a scan for all of its rows, as if each was asked about all of them.  But a subquery is
- * asked last.  How many rows pass the other conditions is what the unnested plan's scan of the same table returns.
+ * PostgreSQL charges the conditions of a scan for all of its rows, as if each was asked about all of them.
+ * But a subquery is asked last.  How many rows pass the other conditions is what the unnested plan's scan of
+ * the same table returns.
  */
 typedef struct Scans
 {
@@ -205,7 +217,9 @@ find_rows(Plan *plan, void *arg)
 		scans->rows = plan->plan_rows;
 }
 
-/* What subqueries cost each time that they are run, and how much of that is for pages that may be in memory. */
+/*
+ * What subqueries cost each time that they are run, and how much of that is for pages that may be in memory.
+ */
 typedef struct Call
 {
 	const GhWeighed *weighed;
@@ -294,7 +308,10 @@ add_asked(Plan *plan, void *arg)
 		(void) find_asked((Node *) ((Join *) plan)->joinqual, arg);
 }
 
-/* Whether a plan has subqueries that are run for each row, and all of these read tables, or what WITH has, from end to end. */
+/*
+ * Whether a plan has subqueries that are run for each row, and all of these read tables, or what WITH has,
+ * from end to end.
+ */
 static bool
 asks_for_all(const PlannedStmt *stmt)
 {
@@ -411,8 +428,9 @@ plan_other(Query *query, GH_PLANNER_PARAMETERS, const Choice *first, bool loople
 }
 
 /*
- * Whether arms that a query has grouped for itself are groups of ours.  PostgreSQL gains little by them, or nothing, as all of
- * their rows are grouped once more above; only its expectation of few groups says otherwise.
+ * Whether arms that a query has grouped for itself are groups of ours.  PostgreSQL gains little by them, or
+ * nothing, as all of their rows are grouped once more above; only its expectation of few groups says
+ * otherwise.
  */
 static bool
 has_our_groups(const Choice *other, const Choice *choice, GhUnnested done)
@@ -422,9 +440,9 @@ has_our_groups(const Choice *other, const Choice *choice, GhUnnested done)
 }
 
 /*
- * The better one of the unnested query's plan and the other.  Where each row has a subquery read everything, and the plan
- * without nested loops costs more all the same, it does so for the loops over an index that the other has, too: then both
- * may have them.
+ * The better one of the unnested query's plan and the other.  Where each row has a subquery read everything,
+ * and the plan without nested loops costs more all the same, it does so for the loops over an index that the
+ * other has, too: then both may have them.
  */
 static Choice
 better_unnested(Query *unnested, GH_PLANNER_PARAMETERS, Choice *choice, GhUnnested done)
@@ -463,8 +481,9 @@ find_elsewhere(Plan *plan, void *arg)
 }
 
 /*
- * Whether a plan has such a leaf.  What it has done, often on other servers, it may do for this query alone, and refuse
- * another one that means the same; and its costs are seldom those of the work.  So the query stays as it is.
+ * Whether a plan has such a leaf.  What it has done, often on other servers, it may do for this query alone,
+ * and refuse another one that means the same; and its costs are seldom those of the work.  So the query stays
+ * as it is.
  */
 static bool
 reads_elsewhere(const PlannedStmt *stmt)

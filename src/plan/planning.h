@@ -27,9 +27,9 @@
 #define GH_FORCED_SHARE 0.98
 
 /*
- * A path that takes the place of one of PostgreSQL's that works alike costs what that one does, and what it saves
- * changes no choice above it.  To win against another, it has to cost no more than this share of it: estimates of rows are wrong
- * by more than that, and random_page_cost is much too high for pages in memory.
+ * A path that takes the place of one of PostgreSQL's that works alike costs what that one does, and what it
+ * saves changes no choice above it.  To win against another, it has to cost no more than this share of it:
+ * estimates of rows are wrong by more than that, and random_page_cost is much too high for pages in memory.
  */
 #define GH_CLEAR_SHARE 0.5
 

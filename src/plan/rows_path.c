@@ -2,10 +2,10 @@
  * rows_path.c
  *		When the planner considers a GpuHashRows, and what it costs.
  *
- * The node stands above a chain of GpuHashJoins over a scan, as GpuHashAggregate does, and returns their rows.
- * It is considered with each path of a join, where a device is expected to do the scans and the joins, and only
- * rows that come out cost the host anything.  Of two such nodes one above the other, with a join between them, the
- * upper one takes the place of both.
+ * The node stands above a chain of GpuHashJoins over a scan, as GpuHashAggregate does, and returns their
+ * rows. It is considered with each path of a join, where a device is expected to do the scans and the joins,
+ * and only rows that come out cost the host anything.  Of two such nodes one above the other, with a join
+ * between them, the upper one takes the place of both.
  */
 #include "postgres.h"
 
@@ -46,7 +46,10 @@ gh_rows_joins(Path *path)
 	return linitial(((CustomPath *) path)->custom_paths);
 }
 
-/* A side of a join without a GpuHashRows.  Of the outer side, what that saves is at once saved; the inner is read first. */
+/*
+ * A side of a join without a GpuHashRows.  Of the outer side, what that saves is at once saved; the inner is
+ * read first.
+ */
 static Path *
 unwrapped_side(PlannerInfo *root, Path *side, bool inner, GhJoinStep *step)
 {
@@ -135,8 +138,8 @@ widest_table(List *columns)
 }
 
 /*
- * Whether the column is better taken from the tuple.  Of long texts some are compressed or elsewhere, and the device
- * would hand their rows back; and with one of them, an inner side.
+ * Whether the column is better taken from the tuple.  Of long texts some are compressed or elsewhere, and the
+ * device would hand their rows back; and with one of them, an inner side.
  */
 static bool
 is_fetched(PlannerInfo *root, const Var *var)
@@ -199,8 +202,8 @@ row_columns(PlannerInfo *root, RelOptInfo *joinrel)
 /* -------------------------------------------------------------- costs */
 
 /*
- * What a page costs that tuples are fetched from.  The scan has just read it; but of a table that is large beside
- * shared_buffers it did so through a ring of few buffers, and the page has to be read once more.
+ * What a page costs that tuples are fetched from.  The scan has just read it; but of a table that is large
+ * beside shared_buffers it did so through a ring of few buffers, and the page has to be read once more.
  */
 static Cost
 fetched_page_cost(const RelOptInfo *rel)
@@ -249,8 +252,8 @@ typedef struct RowsOffer
 } RowsOffer;
 
 /*
- * What such rows of the relation cost, but for tuples that are fetched: all is read, which costs `reading`, and
- * so many rows are kept before the first one comes.
+ * What such rows of the relation cost, but for tuples that are fetched: all is read, which costs `reading`,
+ * and so many rows are kept before the first one comes.
  */
 static Cost
 cost_kept_rows(const RelOptInfo *joinrel, Cost reading, double nrows, Cost *startup)
@@ -288,8 +291,9 @@ price_rows(PlannerInfo *root, RowsOffer *offer)
 }
 
 /*
- * What they would cost if as many came as may, which is what the path costs: to keep them, and whatever is done with them
- * above, is what a wrong estimate makes dear, and a node that takes no rows out of the device has none of that.
+ * What they would cost if as many came as may, which is what the path costs: to keep them, and whatever is
+ * done with them above, is what a wrong estimate makes dear, and a node that takes no rows out of the device
+ * has none of that.
  */
 static Cost
 cautious_cost(PlannerInfo *root, const RowsOffer *offer, Cost *startup)
@@ -389,14 +393,20 @@ make_rows_path(RelOptInfo *joinrel, Path *joins, const RowsOffer *offer)
 	return &cpath->path;
 }
 
-/* Whether an inner side is joins, of which a device may make a table; where these give more rows, they are the outer side. */
+/*
+ * Whether an inner side is joins, of which a device may make a table; where these give more rows, they are
+ * the outer side.
+ */
 static bool
 is_smaller_join(Path *outer, Path *inner)
 {
 	return inner->rows < outer->rows && (gh_is_join_path(inner) || gh_rows_joins(inner) != NULL);
 }
 
-/* Whether a device may do a join of these, and those below: it makes tables of what it scans, and of its own joins. */
+/*
+ * Whether a device may do a join of these, and those below: it makes tables of what it scans, and of its own
+ * joins.
+ */
 static bool
 is_for_device(PlannerInfo *root, Path *outer, Path *inner)
 {
@@ -406,8 +416,8 @@ is_for_device(PlannerInfo *root, Path *outer, Path *inner)
 
 /*
  * Whether a join of these may be worth a path though it costs more than others: a device may do it, and those
- * below.  A large query asks for thousands of joins, so what its rows are sure to cost is looked at here, before
- * there is a path.
+ * below.  A large query asks for thousands of joins, so what its rows are sure to cost is looked at here,
+ * before there is a path.
  */
 bool
 gh_rows_may_win(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner)
@@ -449,7 +459,10 @@ wins_clearly(PlannerInfo *root, Cost total, Path *other, Cost other_total)
 	return total - pages <= most && total - gh_whole_tables_cost(root, other, true, true) <= most;
 }
 
-/* Whether it is a hash join, of ours or not, over rows that come from a device: of a GpuHashRows, or of a scan. */
+/*
+ * Whether it is a hash join, of ours or not, over rows that come from a device: of a GpuHashRows, or of a
+ * scan.
+ */
 static bool
 joins_rows_of_device(PlannerInfo *root, Path *path)
 {
@@ -466,8 +479,8 @@ joins_rows_of_device(PlannerInfo *root, Path *path)
 }
 
 /*
- * The same of the rows of a join of these against all paths.  Where the cheapest one is a join over rows from a device,
- * any saving will do: both rest on the same estimates.
+ * The same of the rows of a join of these against all paths.  Where the cheapest one is a join over rows from
+ * a device, any saving will do: both rest on the same estimates.
  */
 static bool
 wins_clearly_of(PlannerInfo *root, List *paths, Path *outer, Path *inner, Cost rows_total)
@@ -503,9 +516,9 @@ offer_competes(PlannerInfo *root, const RowsOffer *offer, Path *outer, Path *inn
 }
 
 /*
- * Whether it is sure, before there is a step, that the rows of a join will not compete, and that the joins will
- * not be kept.  In a query of many tables that is so for most.  The bound is what the rows cost without the
- * tuples that may be fetched.
+ * Whether it is sure, before there is a step, that the rows of a join will not compete, and that the joins
+ * will not be kept.  In a query of many tables that is so for most.  The bound is what the rows cost without
+ * the tuples that may be fetched.
  */
 bool
 gh_rows_cost_too_much(PlannerInfo *root, RelOptInfo *joinrel, const GhJoinChoice *choice)
@@ -557,8 +570,8 @@ gh_rows_may_compete(PlannerInfo *root, RelOptInfo *joinrel, GhJoinStep *step,
 }
 
 /*
- * With gpuhash.force_offload, the cost is as much of the joins'.  So the node stands above all that it can, and
- * no other plan changes.
+ * With gpuhash.force_offload, the cost is as much of the joins'.  So the node stands above all that it can,
+ * and no other plan changes.
  */
 static void
 force_offer(RowsOffer *offer, const Path *joins)

@@ -16,7 +16,9 @@
 
 /* What a row costs that is put together on the host, kept, and returned: in cpu_tuple_cost. */
 #define GH_COLLECTED_ROW_COST 10.0
-/* Bytes of texts that are long, on average: some may be compressed, and an engine would hand their rows back. */
+/*
+ * Bytes of texts that are long, on average: some may be compressed, and an engine would hand their rows back.
+ */
 #define GH_LONG_TEXT 128
 
 extern bool gh_rows_may_win(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner);

@@ -2,14 +2,14 @@
  * same_groups.c
  *		Nodes of a plan that read the same input into the same groups.
  *
- * A query in WITH that was inlined twice (inline.c), a view that is read twice, a subquery that is written twice: where
- * a device makes the groups of each, it may make them once, and keep them for the others
- * (../fragment/shared_groups.c).  Here such nodes are found in a plan that is complete, by what they read and how they
- * group it; what is done with the groups (HAVING, what comes out) may differ.  Each of them has it in its plan how many
- * they are.
+ * A query in WITH that was inlined twice (inline.c), a view that is read twice, a subquery that is written
+ * twice: where a device makes the groups of each, it may make them once, and keep them for the others
+ * (../fragment/shared_groups.c).  Here such nodes are found in a plan that is complete, by what they read and
+ * how they group it; what is done with the groups (HAVING, what comes out) may differ.  Each of them has it
+ * in its plan how many they are.
  *
- * At run time they are compared once more, by their programs.  So here a wrong answer costs no more than time, or memory
- * of the device until the query ends.
+ * At run time they are compared once more, by their programs.  So here a wrong answer costs no more than
+ * time, or memory of the device until the query ends.
  */
 #include "postgres.h"
 
@@ -74,8 +74,8 @@ sharers_cell(const CustomScan *node)
 }
 
 /*
- * Whether what two nodes read are the same tables, in joins of the same shape.  The tables' numbers in the query are
- * added to the lists.
+ * Whether what two nodes read are the same tables, in joins of the same shape.  The tables' numbers in the
+ * query are added to the lists.
  */
 static bool
 read_same_tables(const Plan *a, const Plan *b, const PlannedStmt *stmt, List **a_tables, List **b_tables)
@@ -199,8 +199,8 @@ spared_cost(const CustomScan *node)
 }
 
 /*
- * Finds them in the plan; returns what of its cost is spared.  *common: what it costs to make all these groups
- * once.
+ * Finds them in the plan; returns what of its cost is spared.  *common: what it costs to make all these
+ * groups once.
  */
 Cost
 gh_share_groups(PlannedStmt *stmt, Cost *common)

@@ -56,8 +56,8 @@ gh_rowscan_cost(Path *path, Cost *startup, Cost *total)
 /* ------------------------------------------------------------------ cost */
 
 /*
- * What it costs to read the pages: `pages` on the host, or less on a device.  Of the latter, *first comes before
- * the first row.
+ * What it costs to read the pages: `pages` on the host, or less on a device.  Of the latter, *first comes
+ * before the first row.
  */
 static Cost
 device_cost(PlannerInfo *root, RelOptInfo *rel, Path *seqscan, double divisor, Cost pages, Cost *first)
@@ -93,8 +93,8 @@ rows_picked(PlannerInfo *root, RelOptInfo *rel, const GhConditions *conditions)
 }
 
 /*
- * What one of several processes saves of what host_cost says, by columns in memory that the conditions read: most rows that pass
- * are fetched from pages, whose share of all is as large as if they lay anywhere.
+ * What one of several processes saves of what host_cost says, by columns in memory that the conditions read:
+ * most rows that pass are fetched from pages, whose share of all is as large as if they lay anywhere.
  */
 void
 gh_condition_columns_save(PlannerInfo *root, RelOptInfo *rel, double divisor, Cost *pages, Cost *rows)
@@ -144,8 +144,9 @@ gh_rowscan_is_for_device(PlannerInfo *root, Path *path)
 }
 
 /*
- * As a Seq Scan's, but for what a row costs: all are decoded and go through the program, here or on a device; those
- * that pass are put into a slot, and see the other conditions.  *real: the total, with the columns that are in memory.
+ * As a Seq Scan's, but for what a row costs: all are decoded and go through the program, here or on a device;
+ * those that pass are put into a slot, and see the other conditions.  *real: the total, with the columns that
+ * are in memory.
  */
 static void
 cost_scan(PlannerInfo *root, const GhConditions *conditions, CustomPath *cpath, Path *seqscan, Cost *real)
@@ -177,8 +178,8 @@ cost_scan(PlannerInfo *root, const GhConditions *conditions, CustomPath *cpath, 
 /* ------------------------------------------------------- joins' children */
 
 /*
- * What it costs a join to read the pages where PostgreSQL evaluates the conditions, as it does but for those that columns in
- * memory are there for; *saved: what it costs less by these.
+ * What it costs a join to read the pages where PostgreSQL evaluates the conditions, as it does but for those
+ * that columns in memory are there for; *saved: what it costs less by these.
  */
 static Cost
 absorbed_cost(PlannerInfo *root, const Path *seqscan, double divisor, Cost *saved)
@@ -228,8 +229,8 @@ make_absorbed(PlannerInfo *root, Path *path, Cost *saved)
 }
 
 /*
- * The Seq Scan in the place of which such a path stands; or, of a table whose pages a join may read, the Seq Scan as
- * it is read so; or the path itself.
+ * The Seq Scan in the place of which such a path stands; or, of a table whose pages a join may read, the Seq
+ * Scan as it is read so; or the path itself.
  */
 Path *
 gh_rowscan_absorbed(PlannerInfo *root, Path *path)
@@ -306,9 +307,10 @@ make_scan_path(PlannerInfo *root, RelOptInfo *rel, const GhConditions *condition
 }
 
 /*
- * Whether reading all pages at this cost, of which so much is for the pages, is better than the path, one of the relation's own: than a
- * Seq Scan, if it costs less.  Than an index, if it is clearly so, and would be if all pages were in memory; but an index that is looked into by values of
- * a row outside of the query finds far less for most of these rows than for the mean of all keys, so that it stays.
+ * Whether reading all pages at this cost, of which so much is for the pages, is better than the path, one of
+ * the relation's own: than a Seq Scan, if it costs less.  Than an index, if it is clearly so, and would be if
+ * all pages were in memory; but an index that is looked into by values of a row outside of the query finds
+ * far less for most of these rows than for the mean of all keys, so that it stays.
  */
 bool
 gh_reading_all_wins(PlannerInfo *root, RelOptInfo *rel, Path *path, Cost startup, Cost total, Cost pages)
@@ -323,8 +325,8 @@ gh_reading_all_wins(PlannerInfo *root, RelOptInfo *rel, Path *path, Cost startup
 }
 
 /*
- * Takes the places of paths that read the table in no order, where that wins, each at its cost.  So no choice above
- * the scan is another one than without gpuhash.
+ * Takes the places of paths that read the table in no order, where that wins, each at its cost.  So no choice
+ * above the scan is another one than without gpuhash.
  */
 static List *
 take_places(PlannerInfo *root, RelOptInfo *rel, const GhConditions *conditions, List *paths)
@@ -399,7 +401,10 @@ why_not_considered(RelOptInfo *rel, RangeTblEntry *rte)
 	return NULL;
 }
 
-/* Whether a scan without conditions may have fewer rows than the table, those that an ORDER BY ... LIMIT wants. */
+/*
+ * Whether a scan without conditions may have fewer rows than the table, those that an ORDER BY ... LIMIT
+ * wants.
+ */
 static bool
 leaves_rows_out(PlannerInfo *root, RelOptInfo *rel, const GhConditions *conditions)
 {

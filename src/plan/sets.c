@@ -2,13 +2,13 @@
  * sets.c
  *		Grouping sets in a grouping: GROUPING SETS, ROLLUP and CUBE.
  *
- * Rows are grouped by the keys of all sets, once; of these groups the node makes those of each set, by merging
- * (../aggregate/sets.c).  So what merging changes is PostgreSQL's: sums of floats, which are added in the order of rows,
- * and aggregates with DISTINCT.
+ * Rows are grouped by the keys of all sets, once; of these groups the node makes those of each set, by
+ * merging (../aggregate/sets.c).  So what merging changes is PostgreSQL's: sums of floats, which are added in
+ * the order of rows, and aggregates with DISTINCT.
  *
- * A key is NULL in what comes out of a set without it.  So there it is another expression than what rows are grouped by:
- * from 18 on its columns are marked as what the grouping makes NULL, and before, the planner wraps what it pulls up from a
- * subquery.  Neither is anything to what is computed of rows.
+ * A key is NULL in what comes out of a set without it.  So there it is another expression than what rows are
+ * grouped by: from 18 on its columns are marked as what the grouping makes NULL, and before, the planner
+ * wraps what it pulls up from a subquery.  Neither is anything to what is computed of rows.
  */
 #include "postgres.h"
 
@@ -26,7 +26,9 @@
 /* More sets than that are PostgreSQL's: each is one more look-up of each group. */
 #define GH_SETS_MAX 64
 
-/* Keys that part the groups have so many values at least: some dozens for each part (../aggregate/spill.c). */
+/*
+ * Keys that part the groups have so many values at least: some dozens for each part (../aggregate/spill.c).
+ */
 #define GH_PART_VALUES_MIN 2048.0
 
 /* GROUPING() has a bit for each of its arguments. */
@@ -118,7 +120,9 @@ value_of_grouping(const GroupingFunc *function, List *refs)
 	return (int) value;
 }
 
-/* All is collected: what the sets have of it.  False: there is too much of it, or what merging would change. */
+/*
+ * All is collected: what the sets have of it.  False: there is too much of it, or what merging would change.
+ */
 bool
 gh_sets_collect(const GhGroupBy *by, GhGrouping *grouping)
 {
@@ -198,9 +202,9 @@ take_largest(const List *sets, double *groups)
 }
 
 /*
- * The keys by which the groups by all keys go to files, in parts: all groups of sets that have these keys are made of one part
- * each (../aggregate/regroup.c).  They are keys of as many groups as can be, the largest sets first, but of so many
- * values that there is something in each part.
+ * The keys by which the groups by all keys go to files, in parts: all groups of sets that have these keys are
+ * made of one part each (../aggregate/regroup.c).  They are keys of as many groups as can be, the largest
+ * sets first, but of so many values that there is something in each part.
  */
 static List *
 choose_part_keys(PlannerInfo *root, const GhGrouping *grouping, double *groups, double rows)

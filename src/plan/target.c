@@ -111,8 +111,8 @@ gh_grouping_is_for_host(const GhGrouping *grouping)
 }
 
 /*
- * The least or the greatest of texts, of all of them as of those that differ.  Which of equal ones it is must not matter: they
- * are the same bytes, with the blanks at the end of a char(n).
+ * The least or the greatest of texts, of all of them as of those that differ.  Which of equal ones it is must
+ * not matter: they are the same bytes, with the blanks at the end of a char(n).
  */
 static bool
 collect_text_extreme(CollectContext *context, Aggref *aggref)
@@ -284,9 +284,9 @@ gh_reads_open_numerics(Node *node)
 #define GH_SUM_DIGITS_MAX 18
 
 /*
- * Whether the expression has a program whose values are PostgreSQL's, digits and all: a numeric
- * must be of the scale that its value has in PostgreSQL, or sums tell that by themselves.  final: of the aggregate
- * whose argument it is.
+ * Whether the expression has a program whose values are PostgreSQL's, digits and all: a numeric must be of
+ * the scale that its value has in PostgreSQL, or sums tell that by themselves.  final: of the aggregate whose
+ * argument it is.
  */
 static bool
 value_translates(GhTranslation *translation, const GhGrouping *grouping, const GhGroupingInput *input, Expr *expr,

@@ -11,7 +11,8 @@
  *		... FROM o LEFT JOIN (SELECT i.k, agg(i.y) AS a FROM i GROUP BY i.k) g ON g.k = o.k WHERE o.x < f(g.a)
  *
  * where agg is NULL without rows; count is 0 then.  PostgreSQL turns the outer join into an inner one where
- * the condition is strict; elsewhere than in a condition that may be computed for all groups agg is in a CASE, so that it does not.  Where conditions of the outer query tell which rows of a table may ask, the
+ * the condition is strict; elsewhere than in a condition that may be computed for all groups agg is in a
+ * CASE, so that it does not.  Where conditions of the outer query tell which rows of a table may ask, the
  * groups are made for their keys alone,
  *
  *		... FROM i WHERE EXISTS (SELECT 1 FROM o WHERE o.k = i.k AND o.y = 1) GROUP BY i.k
@@ -305,7 +306,10 @@ is_spared(const Unnesting *unnesting, Node *condition)
 	return list_member_ptr(unnesting->held, condition) && checkExprHasSubLink(condition);
 }
 
-/* Arguments and FILTER of the query's aggregates are computed of single rows of its FROM, as what it returns without any. */
+/*
+ * Arguments and FILTER of the query's aggregates are computed of single rows of its FROM, as what it returns
+ * without any.
+ */
 static Node *
 unnest_arguments(Node *node, Unnesting *unnesting)
 {

@@ -2,8 +2,9 @@
  * unnest_digits.c
  *		How many digits before the point a numeric has at most: whether arithmetic with it may overflow.
  *
- * A numeric of a declared precision has a thousand digits, and one that was computed from such has little more; 131,072 are too
- * many.  What a column of a subquery or of a query in WITH is computed by is looked up there.
+ * A numeric of a declared precision has a thousand digits, and one that was computed from such has little
+ * more; 131,072 are too many.  What a column of a subquery or of a query in WITH is computed by is looked up
+ * there.
  */
 #include "postgres.h"
 
@@ -98,7 +99,10 @@ digits_of_link(const SubLink *link, const GhLevel *level, int *columns)
 		gh_inline_column_sources((Query *) link->subselect, 1, level, add_source, &most) ? most.digits : GH_UNKNOWN;
 }
 
-/* Whether a division by it neither fails nor gives more digits before the point: by a whole number other than 0. */
+/*
+ * Whether a division by it neither fails nor gives more digits before the point: by a whole number other than
+ * 0.
+ */
 bool
 gh_unnest_is_safe_divisor(const Node *divisor)
 {

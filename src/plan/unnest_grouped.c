@@ -63,7 +63,10 @@ column_for(Grouped *grouped, Node *expr)
 	return (Node *) makeVar(1, find_target(grouped, expr), exprType(expr), exprTypmod(expr), exprCollation(expr), (Index) grouped->depth);
 }
 
-/* The expression of a query in the query as it would be in this one itself, where it has columns of this one alone; else NULL. */
+/*
+ * The expression of a query in the query as it would be in this one itself, where it has columns of this one
+ * alone; else NULL.
+ */
 static Node *
 of_query(const Grouped *grouped, Node *expr)
 {
@@ -206,7 +209,10 @@ put_above(Query *query, Query *groups, List *conditions)
 	query->hasRowSecurity = false;
 }
 
-/* A copy of the query that has it in FROM; NULL: it is no grouping, or one that cannot be there, or has no subquery to gain by it. */
+/*
+ * A copy of the query that has it in FROM; NULL: it is no grouping, or one that cannot be there, or has no
+ * subquery to gain by it.
+ */
 Query *
 gh_unnest_as_rows(const Query *original)
 {

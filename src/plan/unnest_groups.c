@@ -86,7 +86,10 @@ gh_unnest_count_or_zero(Expr *count)
 	return (Expr *) result;
 }
 
-/* A column of the groups that is NULL without one, so that no condition on it takes the outer join for an inner one. */
+/*
+ * A column of the groups that is NULL without one, so that no condition on it takes the outer join for an
+ * inner one.
+ */
 static Node *
 column_of_match(const Groups *groups, Var *column)
 {
@@ -222,8 +225,9 @@ join_groups(Groups *groups)
 }
 
 /*
- * Makes groups of the subquery; *results: what its columns are by these, in the outer query, for that is what their columns of it
- * are from here on.  The groups are not yet beside the outer query's tables.  False: it cannot be.
+ * Makes groups of the subquery; *results: what its columns are by these, in the outer query, for that is what
+ * their columns of it are from here on.  The groups are not yet beside the outer query's tables.  False: it
+ * cannot be.
  */
 static bool
 make_groups(Groups *groups, List *conditions, List **results)
@@ -259,8 +263,9 @@ make_groups(Groups *groups, List *conditions, List **results)
 }
 
 /*
- * What takes the place of a scalar subquery, in a query with such conditions; NULL: it stays.  safe: what it is in may be computed for
- * all groups.  Else it may be that an expression around it, or a condition of a query around this one, fails for groups that nobody asks for.
+ * What takes the place of a scalar subquery, in a query with such conditions; NULL: it stays.  safe: what it
+ * is in may be computed for all groups.  Else it may be that an expression around it, or a condition of a
+ * query around this one, fails for groups that nobody asks for.
  */
 Node *
 gh_unnest_scalar(Query *query, const GhLevel *level, List *conditions, const SubLink *link, bool safe, GhUnnestedGroups *made)
@@ -339,7 +344,10 @@ remove_from_join(JoinExpr *join, Removal *removal, bool nullable)
 	return (Node *) join;
 }
 
-/* FROM, or a part of it, without the table; nullable: an outer join above may put NULLs in the place of its columns. */
+/*
+ * FROM, or a part of it, without the table; nullable: an outer join above may put NULLs in the place of its
+ * columns.
+ */
 static Node *
 remove_table(Node *node, Removal *removal, bool nullable)
 {
@@ -418,7 +426,10 @@ replace_columns(Node *node, Replacement *replacement)
 	return node;
 }
 
-/* Puts groups beside the query's tables in the place of one of them.  False: it stays, and nothing has changed. */
+/*
+ * Puts groups beside the query's tables in the place of one of them.  False: it stays, and nothing has
+ * changed.
+ */
 static bool
 unnest_lateral(Query *query, const GhLevel *level, List *conditions, Index varno)
 {
@@ -445,7 +456,10 @@ unnest_lateral(Query *query, const GhLevel *level, List *conditions, Index varno
 	return true;
 }
 
-/* The same of all subqueries in FROM of which that can be done, in a query with such conditions; whether there was one. */
+/*
+ * The same of all subqueries in FROM of which that can be done, in a query with such conditions; whether
+ * there was one.
+ */
 bool
 gh_unnest_laterals(Query *query, const GhLevel *level, List *conditions)
 {

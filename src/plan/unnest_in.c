@@ -2,19 +2,19 @@
  * unnest_in.c
  *		Subqueries of which it is asked whether they have a row: NOT IN as NOT EXISTS, and EXISTS beside OR as IN.
  *
- * x NOT IN (SELECT y ...) is NOT EXISTS (SELECT ... WHERE y = x) where neither x nor y can be NULL: PostgreSQL has an anti
- * join for that.  Where x can be, it is that, and x IS NOT NULL OR NOT EXISTS (SELECT ...); where y can be, that, and
- * NOT EXISTS (SELECT ... WHERE y IS NULL); each of which PostgreSQL asks once.  Then it is false where NOT IN is NULL, so that it
- * has to be a condition of its own.
+ * x NOT IN (SELECT y ...) is NOT EXISTS (SELECT ... WHERE y = x) where neither x nor y can be NULL:
+ * PostgreSQL has an anti join for that.  Where x can be, it is that, and x IS NOT NULL OR NOT EXISTS (SELECT
+ * ...); where y can be, that, and NOT EXISTS (SELECT ... WHERE y IS NULL); each of which PostgreSQL asks
+ * once.  Then it is false where NOT IN is NULL, so that it has to be a condition of its own.
  *
- * PostgreSQL makes a semi join of EXISTS where it is a condition of its own.  Beside OR it is asked for each row, and is
- * priced as that, though the executor may well make a hash table of the subquery once:
+ * PostgreSQL makes a semi join of EXISTS where it is a condition of its own.  Beside OR it is asked for each
+ * row, and is priced as that, though the executor may well make a hash table of the subquery once:
  *
  *		... WHERE EXISTS (SELECT 1 FROM i WHERE i.k = o.k AND i.x = 1) OR o.y = 2
  *
- * So dear a condition hides what everything else in the plan costs.  As o.k IN (SELECT i.k FROM i WHERE i.x = 1) it is
- * priced as what it is.  Where a key is NULL, IN may be NULL, and EXISTS is false; which is the same where a condition
- * consists of nothing but AND and OR.
+ * So dear a condition hides what everything else in the plan costs.  As o.k IN (SELECT i.k FROM i WHERE i.x =
+ * 1) it is priced as what it is.  Where a key is NULL, IN may be NULL, and EXISTS is false; which is the same
+ * where a condition consists of nothing but AND and OR.
  */
 #include "postgres.h"
 
@@ -98,7 +98,10 @@ make_null_test(Node *expr, NullTestType type)
 	return (Node *) test;
 }
 
-/* The same as NOT EXISTS; NULL: it stays.  nulls: it is a condition of its own, and may be false where NOT IN is NULL. */
+/*
+ * The same as NOT EXISTS; NULL: it stays.  nulls: it is a condition of its own, and may be false where NOT IN
+ * is NULL.
+ */
 Node *
 gh_unnest_not_in(const Query *query, const GhLevel *level, const SubLink *link, bool nulls)
 {
@@ -141,7 +144,10 @@ gh_unnest_not_in(const Query *query, const GhLevel *level, const SubLink *link, 
 
 /* ------------------------------------------------------------- EXISTS beside OR */
 
-/* The subquery's columns that are to be equal to such of the outer query, and what of its conditions is not about those. */
+/*
+ * The subquery's columns that are to be equal to such of the outer query, and what of its conditions is not
+ * about those.
+ */
 typedef struct Tests
 {
 	List	   *equalities;		/* outer = Param, of the column with that number */

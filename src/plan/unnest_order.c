@@ -2,10 +2,10 @@
  * unnest_order.c
  *		Whether joins of a query may be made in another order than with its subqueries.
  *
- * A condition with a subquery over the columns of one table is checked when that is scanned, before any join.  As a join with
- * groups, it may come after others.  Then their conditions are computed for rows that it would have removed: they must not
- * be able to fail, nor be volatile.  Conditions of one table are computed at its scan either way, and there before the
- * subquery, which costs more; but for such with subqueries themselves.
+ * A condition with a subquery over the columns of one table is checked when that is scanned, before any join.
+ * As a join with groups, it may come after others.  Then their conditions are computed for rows that it would
+ * have removed: they must not be able to fail, nor be volatile.  Conditions of one table are computed at its
+ * scan either way, and there before the subquery, which costs more; but for such with subqueries themselves.
  */
 #include "postgres.h"
 
@@ -16,7 +16,10 @@
 
 #include "plan/unnest.h"
 
-/* Whether nothing that may fail stands behind columns of a subquery in FROM: it may become a part of the query around it. */
+/*
+ * Whether nothing that may fail stands behind columns of a subquery in FROM: it may become a part of the
+ * query around it.
+ */
 static bool
 is_plain_source(Query *source, const GhLevel *level)
 {
@@ -61,7 +64,10 @@ is_plain_table(const GhLevel *level, int number)
 	}
 }
 
-/* The tables of which columns are in an expression, or in a list of them; levelsup: of the query around it by so much. */
+/*
+ * The tables of which columns are in an expression, or in a list of them; levelsup: of the query around it by
+ * so much.
+ */
 Bitmapset *
 gh_unnest_tables(Node *node, int levelsup)
 {

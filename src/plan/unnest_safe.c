@@ -2,10 +2,11 @@
  * unnest_safe.c
  *		What of a correlated subquery may be computed for rows that nobody asks for.
  *
- * PostgreSQL runs a correlated scalar subquery for those outer rows that reach it.  As groups beside them, it is computed for
- * all keys there are.  Nobody may see that: no error that an expression raises for another row, no call of a user's
- * function.  So what is computed with columns must be of a short list of built-in functions that cannot fail, and a query
- * with a user's function anywhere is left alone: planning it twice may call that, and another order of joins, too.
+ * PostgreSQL runs a correlated scalar subquery for those outer rows that reach it.  As groups beside them, it
+ * is computed for all keys there are.  Nobody may see that: no error that an expression raises for another
+ * row, no call of a user's function.  So what is computed with columns must be of a short list of built-in
+ * functions that cannot fail, and a query with a user's function anywhere is left alone: planning it twice
+ * may call that, and another order of joins, too.
  */
 #include "postgres.h"
 
@@ -28,7 +29,10 @@
 
 /* ------------------------------------------------------------ what varies */
 
-/* Whether it is computed when rows are, and may fail then.  Times of the transaction do not, nor what is made of them. */
+/*
+ * Whether it is computed when rows are, and may fail then.  Times of the transaction do not, nor what is made
+ * of them.
+ */
 static bool
 is_computed_late(Oid function, void *unused)
 {
@@ -69,7 +73,10 @@ varies(const void *node)
 
 /* ------------------------------------------------------------------ types */
 
-/* Whether values of the type are compared by a built-in function that runs no others: not arrays, rows and ranges. */
+/*
+ * Whether values of the type are compared by a built-in function that runs no others: not arrays, rows and
+ * ranges.
+ */
 static bool
 is_plain_type(Oid type)
 {
@@ -258,7 +265,9 @@ is_stored(const RangeTblEntry *table)
 	return result;
 }
 
-/* Whether no table of the query is a foreign one, or one with columns that are computed when they are read. */
+/*
+ * Whether no table of the query is a foreign one, or one with columns that are computed when they are read.
+ */
 bool
 gh_unnest_tables_are_stored(const Query *query)
 {
@@ -290,7 +299,10 @@ is_safe_link(const SubLink *link)
 
 static bool is_unsafe(Node *node, const GhLevel *level);
 
-/* Whether rows of UNION ALL are those of its queries: where types differ, they are cast when the query is planned. */
+/*
+ * Whether rows of UNION ALL are those of its queries: where types differ, they are cast when the query is
+ * planned.
+ */
 static bool
 has_casts(const Query *query, const Node *set)
 {

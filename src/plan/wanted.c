@@ -2,14 +2,15 @@
  * wanted.c
  *		Which columns of tables, if they were in memory, would have changed a plan.
  *
- * A scan by the CPU engine makes columns of its table as it goes (../store/README, "Columns of tables").  A table that PostgreSQL reads by
- * itself, through an index in most cases, is never so scanned, although reading its columns might cost less.  So when a grouping has its
- * paths, its costs are computed once more, as if all columns that the query reads of a table were there; if a path of ours that reads
- * them would then be the cheapest, they are asked for (../store/columns_wanted.c).  Likewise where a query is planned in two ways, and
- * the other one would be the cheaper (plan_choice.c).
+ * A scan by the CPU engine makes columns of its table as it goes (../store/README, "Columns of tables").  A
+ * table that PostgreSQL reads by itself, through an index in most cases, is never so scanned, although
+ * reading its columns might cost less.  So when a grouping has its paths, its costs are computed once more,
+ * as if all columns that the query reads of a table were there; if a path of ours that reads them would then
+ * be the cheapest, they are asked for (../store/columns_wanted.c).  Likewise where a query is planned in two
+ * ways, and the other one would be the cheaper (plan_choice.c).
  *
- * That takes as long as the grouping's paths have taken.  So first it is asked what such a path would cost at the least, which takes
- * a microsecond, and mostly that is enough.
+ * That takes as long as the grouping's paths have taken.  So first it is asked what such a path would cost at
+ * the least, which takes a microsecond, and mostly that is enough.
  */
 #include "postgres.h"
 
@@ -152,7 +153,10 @@ add_wanted(PlannerInfo *root, const RelOptInfo *rel, uint64 columns, Cost saved,
 	add_to_list(&wanted_list, &table);
 }
 
-/* best: the grouping's cheapest path; least: what one of ours that reads the table's columns costs at the least */
+/*
+ * best: the grouping's cheapest path; least: what one of ours that reads the table's columns costs at the
+ * least
+ */
 static void
 consider_table(const GhAggregateInputs *inputs, Path *best, RelOptInfo *table, Cost least, GhPathsAside paths_aside)
 {
@@ -255,8 +259,8 @@ gh_wanted_add_table(GhWantedList *wanted, Oid relation, uint64 columns, Cost sav
 }
 
 /*
- * Whoever plans a query need not be allowed to run it: that is found out when it is begun.  It is not left to a user to have
- * tables read that the user may not read.
+ * Whoever plans a query need not be allowed to run it: that is found out when it is begun.  It is not left to
+ * a user to have tables read that the user may not read.
  */
 void
 gh_wanted_ask(const PlannedStmt *plan, const GhWantedList *wanted)

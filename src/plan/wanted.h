@@ -35,7 +35,10 @@ typedef List *(*GhPathsAside) (const GhAggregateInputs *inputs);
 /* Of a grouping whose paths have been added. */
 extern void gh_want_columns(const GhAggregateInputs *inputs, GhPathsAside paths_aside);
 
-/* A planning begins, with an empty list; it ends, with what is on it.  `before` is that of the planning around it. */
+/*
+ * A planning begins, with an empty list; it ends, with what is on it.  `before` is that of the planning
+ * around it.
+ */
 extern GhWantedList gh_wanted_begin(void);
 extern GhWantedList gh_wanted_take(const GhWantedList *before);
 /* What the plan would cost less with all of them. */

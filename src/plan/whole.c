@@ -14,8 +14,8 @@
  * An inner side that is joins may be such a chain, too.
  *
  * PostgreSQL charges a nested loop for pages as if they were on disk.  So the chain also has to cost less
- * than the plan would if pages cost nothing.  And of how often a loop looks into an index it knows too little where
- * rows were joined by columns that are a key together (doubt.h): what that costs more counts, too.
+ * than the plan would if pages cost nothing.  And of how often a loop looks into an index it knows too little
+ * where rows were joined by columns that are a key together (doubt.h): what that costs more counts, too.
  */
 #include "postgres.h"
 
@@ -49,8 +49,8 @@
 #define GH_SURE_SHARE 0.8
 
 /*
- * A chain that is taken for what the plan would cost if more rows came is charged for this share of what the plan says at the least, and costs so
- * many times that at most.
+ * A chain that is taken for what the plan would cost if more rows came is charged for this share of what the
+ * plan says at the least, and costs so many times that at most.
  */
 #define GH_DOUBT_SHARE 0.5
 #define GH_DOUBT_MOST 2.0
@@ -166,8 +166,8 @@ has_pseudoconstants(List *clauses)
 
 /*
  * The clauses of a join, those that its inner path takes as conditions of an index among them.  False: they
- * are not known, for the inner path is a join with parameters, or an Append, or of a partition, which may have
- * those of its parent; or what is computed for the rows that an index finds would show for others.
+ * are not known, for the inner path is a join with parameters, or an Append, or of a partition, which may
+ * have those of its parent; or what is computed for the rows that an index finds would show for others.
  */
 static bool
 find_clauses(PlannerInfo *root, const JoinPath *join, List **clauses)
@@ -291,8 +291,9 @@ parts_pages_cost(PlannerInfo *root, const List *parts)
 }
 
 /*
- * Of what a path costs, how much is for pages that may be in memory: all of those that are read from end to end, and what an index scan
- * costs beyond its way down and its rows.  real: of what the path really costs (gh_real_cost), not of what it says
+ * Of what a path costs, how much is for pages that may be in memory: all of those that are read from end to
+ * end, and what an index scan costs beyond its way down and its rows.  real: of what the path really costs
+ * (gh_real_cost), not of what it says
  */
 static Cost
 pages_cost(PlannerInfo *root, Path *path, bool real)
@@ -321,8 +322,8 @@ pages_cost(PlannerInfo *root, Path *path, bool real)
 }
 
 /*
- * How many times more rows than expected come out of a plan's joins, for some are by keys; adds what its nested loops, and joins of
- * ours, cost more then, without pages that are expected to be in memory.
+ * How many times more rows than expected come out of a plan's joins, for some are by keys; adds what its
+ * nested loops, and joins of ours, cost more then, without pages that are expected to be in memory.
  */
 static double
 add_doubt(PlannerInfo *root, Path *path, bool is_cached, Cost *more)
@@ -428,7 +429,10 @@ cheaper(const Search *search, Path *a, Path *b)
 	return total_cost(search, a) <= total_cost(search, b) ? a : b;
 }
 
-/* A join of the chain with an inner side; NULL: there is none, or it would not fit in memory and there is no copy. */
+/*
+ * A join of the chain with an inner side; NULL: there is none, or it would not fit in memory and there is no
+ * copy.
+ */
 static Path *
 join_with(const Search *search, const PlannedJoin *join, Path *outer, Path *inner, bool common_table)
 {
@@ -475,8 +479,8 @@ join_chain(const Search *search, const PlannedJoin *join, Path *outer, Path *inn
 }
 
 /*
- * The scan of a table that is a join's inner side, where that has more rows than the outer one, or a copy may be the
- * table of the outer one; or NULL.
+ * The scan of a table that is a join's inner side, where that has more rows than the outer one, or a copy may
+ * be the table of the outer one; or NULL.
  */
 static Path *
 scan_of_inner(const Search *search, const PlannedJoin *join)
@@ -559,8 +563,9 @@ weigh_chain(const Search *search, Path *chain, Balance *balance)
 }
 
 /*
- * Whether the chain does no more work, where the CPU engine has in memory the columns of such a share of its scan's pages; and what it
- * is not charged for.  What is in doubt counts only where the chain costs little more than the plan says, for it may come otherwise.
+ * Whether the chain does no more work, where the CPU engine has in memory the columns of such a share of its
+ * scan's pages; and what it is not charged for.  What is in doubt counts only where the chain costs little
+ * more than the plan says, for it may come otherwise.
  */
 static bool
 pays(const Search *search, Path *scan, double share, Balance balance, GhSpared *spared)
@@ -649,8 +654,9 @@ gh_whole_joins(PlannerInfo *root, RelOptInfo *rel, bool partial)
 }
 
 /*
- * Whether the relation's cheapest path takes less than joins that are not made of it, where all tables are expected to be in memory: it looks
- * few rows up in an index, and is charged for each of their pages as if it came from a disk, while the joins read all of a table by columns.
+ * Whether the relation's cheapest path takes less than joins that are not made of it, where all tables are
+ * expected to be in memory: it looks few rows up in an index, and is charged for each of their pages as if it
+ * came from a disk, while the joins read all of a table by columns.
  */
 bool
 gh_plan_is_lighter(PlannerInfo *root, RelOptInfo *rel, Path *joins)

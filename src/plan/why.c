@@ -2,11 +2,12 @@
  * why.c
  *		Why scans, joins and aggregates of a query stay with PostgreSQL.
  *
- * While EXPLAIN plans a query, and gpuhash.explain_why is on, whoever considers a scan, a join or a
- * grouping and declines it notes the reason.  When a query level's paths are complete, the cheapest one is
- * walked, and each of its scans of whole tables with conditions, joins and groupings that is PostgreSQL's makes a line; one that
- * nobody declined was just cheaper: then the line has what either would have cost, where EXPLAIN shows costs.
- * EXPLAIN shows the lines after the plan; in formats with structure they are an element of its list beside the plan's.
+ * While EXPLAIN plans a query, and gpuhash.explain_why is on, whoever considers a scan, a join or a grouping
+ * and declines it notes the reason.  When a query level's paths are complete, the cheapest one is walked, and
+ * each of its scans of whole tables with conditions, joins and groupings that is PostgreSQL's makes a line;
+ * one that nobody declined was just cheaper: then the line has what either would have cost, where EXPLAIN
+ * shows costs. EXPLAIN shows the lines after the plan; in formats with structure they are an element of its
+ * list beside the plan's.
  */
 #include "postgres.h"
 
@@ -135,7 +136,9 @@ gh_add_offer(PlannerInfo *root, Relids relids, const char *node, Cost startup, C
 
 /* ------------------------------------------------------------- expressions */
 
-/* What cannot be shown without a plan: placeholders, and where parameters come from; these are shown as $N. */
+/*
+ * What cannot be shown without a plan: placeholders, and where parameters come from; these are shown as $N.
+ */
 static Node *
 as_shown(Node *node, void *unused)
 {
@@ -293,7 +296,10 @@ walk_groups(PlannerInfo *root, Path *path, Path *subpath)
 	walk_path(root, subpath);
 }
 
-/* A node of ours, and what it has below it; scans it reads by itself.  A join returns its rows but to our other nodes. */
+/*
+ * A node of ours, and what it has below it; scans it reads by itself.  A join returns its rows but to our
+ * other nodes.
+ */
 static void
 walk_ours(PlannerInfo *root, CustomPath *path, bool returns_rows)
 {
@@ -439,10 +445,10 @@ gh_why_begin(void)
 }
 
 /*
- * The lines since gh_why_begin, or since the last call, of the plan that came out, which was made in the current
- * context.  For a query of its tables, another extension may run PostgreSQL's planner first over tables that are empty,
- * and then over what other servers will return: its plan is that of the last run, or of none.  Queries that were
- * planned in between are done with, or have failed.
+ * The lines since gh_why_begin, or since the last call, of the plan that came out, which was made in the
+ * current context.  For a query of its tables, another extension may run PostgreSQL's planner first over
+ * tables that are empty, and then over what other servers will return: its plan is that of the last run, or
+ * of none.  Queries that were planned in between are done with, or have failed.
  */
 List *
 gh_why_take_lines(const PlannedStmt *plan)

@@ -3,9 +3,10 @@
  *		Why a join is not done by the copy of an index, for gpuhash.explain_why: of the indexes of the access method gpuhash that
  *		have all that the join reads of a side.
  *
- * Which index that is index_side.c finds for joins of ours, of their inner side.  Here are joins whose sides are the other way round, or
- * which return their rows, and paths of PostgreSQL's, with conditions of which some may be those of the inner side's index scan.  What it says is a guess, as all that is planned is: what a query finds when it runs is in EXPLAIN
- * (ANALYZE), in the same words.
+ * Which index that is index_side.c finds for joins of ours, of their inner side.  Here are joins whose sides
+ * are the other way round, or which return their rows, and paths of PostgreSQL's, with conditions of which
+ * some may be those of the inner side's index scan.  What it says is a guess, as all that is planned is: what
+ * a query finds when it runs is in EXPLAIN (ANALYZE), in the same words.
  */
 #include "postgres.h"
 

@@ -9,7 +9,10 @@
 
 #include "nodes/pathnodes.h"
 
-/* The index that would fit, and why its copy would not be the join's table, as EXPLAIN says it; NULL: there is no such index, or reason. */
+/*
+ * The index that would fit, and why its copy would not be the join's table, as EXPLAIN says it; NULL: there
+ * is no such index, or reason.
+ */
 extern const char *gh_why_no_copy(PlannerInfo *root, const JoinPath *join);
 /* The same of a join of ours, which may return its rows, or have the index's table at its outer side. */
 extern const char *gh_why_no_copy_of_ours(PlannerInfo *root, Path *join, bool returns_rows);

@@ -2,9 +2,10 @@
  * wide_texts.c
  *		Columns whose texts are wide, by their statistics.
  *
- * ANALYZE leaves values out that are wider than a kilobyte (WIDTH_THRESHOLD of analyze.c).  A column of which it has
- * neither common values nor a histogram has none but such.  The statistics tell how long they are as they are stored: where
- * that is less, most are compressed, or stored elsewhere.  Engines do not read these, and rows that have one are handed back.
+ * ANALYZE leaves values out that are wider than a kilobyte (WIDTH_THRESHOLD of analyze.c).  A column of which
+ * it has neither common values nor a histogram has none but such.  The statistics tell how long they are as
+ * they are stored: where that is less, most are compressed, or stored elsewhere.  Engines do not read these,
+ * and rows that have one are handed back.
  */
 #include "postgres.h"
 

@@ -9,7 +9,10 @@
 
 #include "nodes/pathnodes.h"
 
-/* Wide texts are this long at the least, whatever is stored of them: about what is compressed (TOAST_TUPLE_THRESHOLD). */
+/*
+ * Wide texts are this long at the least, whatever is stored of them: about what is compressed
+ * (TOAST_TUPLE_THRESHOLD).
+ */
 #define GH_WIDE_TEXT_BYTES 2048.0
 
 extern bool gh_is_wide_text(PlannerInfo *root, Node *column);

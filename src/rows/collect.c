@@ -5,8 +5,8 @@
  * Every row is kept, in a tuplestore.  Nothing comes out before all is read: so whatever happens
  * to the device until then, the rows can be made anew.
  *
- * Of relations whose tuples are fetched (fetch.c), a row that the device has made is kept with their places.  Rows that
- * were handed back, and joined on the host, are kept with all of their columns.
+ * Of relations whose tuples are fetched (fetch.c), a row that the device has made is kept with their places.
+ * Rows that were handed back, and joined on the host, are kept with all of their columns.
  *
  * Where the joins' rows come through the executor after all, they are passed on one by one.
  */
@@ -155,8 +155,8 @@ set_places(GhRowsNode *node, const GhRecordHead *record, const GhRecordValue *pl
 }
 
 /*
- * Loads a row of an engine's pipeline into the row that is kept next: the first of the records, of which so many bytes are
- * left.  Its size.
+ * Loads a row of an engine's pipeline into the row that is kept next: the first of the records, of which so
+ * many bytes are left.  Its size.
  */
 Size
 gh_collect_load(GhRowsNode *node, const char *records, Size left)

@@ -2,9 +2,9 @@
  * exec.c
  *		GpuHashRows at run time: set-up, the program, rows that come out, rescans.
  *
- * The first call has a device read the whole input (../fragment), and keeps the rows (collect.c); they then come out
- * one by one.  Each participant of a parallel query returns the rows of its own part.  Where no device joins them, the
- * joins return their rows, which are passed on.
+ * The first call has a device read the whole input (../fragment), and keeps the rows (collect.c); they then
+ * come out one by one.  Each participant of a parallel query returns the rows of its own part.  Where no
+ * device joins them, the joins return their rows, which are passed on.
  */
 #include "postgres.h"
 
@@ -341,8 +341,9 @@ end_part(GhFragment *fragment)
 }
 
 /*
- * Reads the input, where its rows are not passed on; the CPU engine begins with it.  Whether this process has rows to return: there
- * is nothing left for participants that have not begun when all others were done, unless rows are passed on.
+ * Reads the input, where its rows are not passed on; the CPU engine begins with it.  Whether this process has
+ * rows to return: there is nothing left for participants that have not begun when all others were done,
+ * unless rows are passed on.
  */
 static bool
 collect_rows(GhRowsNode *node)
@@ -372,8 +373,8 @@ stop_reading(GhRowsNode *node)
 }
 
 /*
- * The CPU engine reads on until there are rows, which take the place of those that have come out; false: there are none.  What it
- * has made is never lost, so that it need not keep all.
+ * The CPU engine reads on until there are rows, which take the place of those that have come out; false:
+ * there are none.  What it has made is never lost, so that it need not keep all.
  */
 static bool
 read_on(GhRowsNode *node)
@@ -496,8 +497,8 @@ init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 }
 
 /*
- * No more rows are wanted, before all has been read: EXPLAIN shows what was done.  Others may still read.  A cursor's plan, which is
- * shut down after each fetch, has no participants.
+ * No more rows are wanted, before all has been read: EXPLAIN shows what was done.  Others may still read.  A
+ * cursor's plan, which is shut down after each fetch, has no participants.
  */
 static void
 shutdown_rows(CustomScanState *css)

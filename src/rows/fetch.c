@@ -4,8 +4,8 @@
  *
  * Programs, and so the device, hold columns of some types only.  Of a relation with others among those that
  * come out, or with very many, the device returns where the tuple is (GH_LOAD_TID), and all of the relation's
- * columns are taken from there, as a scan would have them: compressed and TOASTed values as they are, those of columns
- * that the tuple is older than from the relation's description.
+ * columns are taken from there, as a scan would have them: compressed and TOASTed values as they are, those
+ * of columns that the tuple is older than from the relation's description.
  *
  * A tuple that is visible to the query's snapshot stays where it is, under its own line pointer, until the
  * query ends.
@@ -75,7 +75,10 @@ add_column(GhRowsNode *node, EState *estate, int column)
 	fetch->last_attno = Max(fetch->last_attno, source.column);
 }
 
-/* Sets node->fetches, of a node whose joins have been looked at: for the columns that a device does not return. */
+/*
+ * Sets node->fetches, of a node whose joins have been looked at: for the columns that a device does not
+ * return.
+ */
 void
 gh_fetch_init(GhRowsNode *node, EState *estate)
 {
@@ -105,8 +108,8 @@ set_place(GhFetch *fetch, uint64 place, ItemPointer tid)
 }
 
 /*
- * Puts the columns of the tuple at a place, as a column of GH_LOAD_TID has it, into the scan tuple; they are good until
- * the next call, or gh_fetch_park.
+ * Puts the columns of the tuple at a place, as a column of GH_LOAD_TID has it, into the scan tuple; they are
+ * good until the next call, or gh_fetch_park.
  */
 void
 gh_fetch_columns(GhRowsNode *node, GhFetch *fetch, uint64 place)

@@ -2,15 +2,16 @@
  * first.c
  *		ORDER BY ... LIMIT above rows from a device: a condition that lets through those that may be among the first ones.
  *
- * Before all pages are read, the device makes the rows of a sample of them (../fragment/sample.c), which come to the host,
- * and whose values of the Sort's first key tell what the others have to be (../fragment/first.c).
+ * Before all pages are read, the device makes the rows of a sample of them (../fragment/sample.c), which come
+ * to the host, and whose values of the Sort's first key tell what the others have to be
+ * (../fragment/first.c).
  *
  * A row that does not come out is not seen by any expression of PostgreSQL's: so all that is computed of rows
- * has to have a program, which then computes it, too, or to be just a column, and a row for which PostgreSQL might
- * raise an error is handed back.
+ * has to have a program, which then computes it, too, or to be just a column, and a row for which PostgreSQL
+ * might raise an error is handed back.
  *
- * In a parallel query each participant takes a sample of all pages, and its condition is about its own rows: those of the
- * sample are rows of the query, whoever reads them in the end.
+ * In a parallel query each participant takes a sample of all pages, and its condition is about its own rows:
+ * those of the sample are rows of the query, whoever reads them in the end.
  */
 #include "postgres.h"
 
@@ -32,8 +33,8 @@ typedef struct Sample
 /* ------------------------------------------------------------- the program */
 
 /*
- * Whether a program can read the column of the scan tuple: the device returns it, or the scan below the joins has it.  Of
- * texts that are fetched many may be compressed, and their rows would be handed back.
+ * Whether a program can read the column of the scan tuple: the device returns it, or the scan below the joins
+ * has it.  Of texts that are fetched many may be compressed, and their rows would be handed back.
  */
 static bool
 is_readable(const GhRowsNode *node, const Var *var)
@@ -125,7 +126,10 @@ can_be_read(GhRowsNode *node)
 	return !reads_others((Node *) gh_bound_key(&node->first.bound, plan), node);
 }
 
-/* The row that was loaded becomes the scan tuple, as far as a key reads it: with columns of the scan that are fetched. */
+/*
+ * The row that was loaded becomes the scan tuple, as far as a key reads it: with columns of the scan that are
+ * fetched.
+ */
 static void
 store_row(GhRowsNode *node, TupleTableSlot *slot)
 {

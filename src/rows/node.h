@@ -22,7 +22,8 @@ typedef enum GhRowsPhase
 } GhRowsPhase;
 
 /*
- * A relation of the joins, all of whose columns that come out are of its tuples: the device returns where these are.
+ * A relation of the joins, all of whose columns that come out are of its tuples: the device returns where
+ * these are.
  */
 typedef struct GhFetch
 {

@@ -3,12 +3,12 @@
  *		A GpuHashScan whose conditions a device evaluates.
  *
  * Pages go to a pipeline of an engine, which tells which tuples its program lets through, or hands back, in
- * the order in which they lie in the table.  Requests are read one after the other, while the next ones are worked on, and
- * their pages stay where they are until their rows have come out.  So what comes out, and in which order, is
- * what a Seq Scan returns.
+ * the order in which they lie in the table.  Requests are read one after the other, while the next ones are
+ * worked on, and their pages stay where they are until their rows have come out.  So what comes out, and in
+ * which order, is what a Seq Scan returns.
  *
- * When the device is lost, requests that have been read stay as they are; the blocks of the others are read again
- * by this process.
+ * When the device is lost, requests that have been read stay as they are; the blocks of the others are read
+ * again by this process.
  *
  * Between the FETCHes of a cursor nothing is held: what the device has told of is kept as a list of rows, and
  * these are found again, a page at a time, when their turn comes.
@@ -157,8 +157,8 @@ count_told(GhRowScan *node, uint64 removed, uint64 tuples)
 }
 
 /*
- * Rows that were handed back are among them until they meet the conditions: what is counted where no more rows are
- * asked for, below a LIMIT, must not depend on values of rows that nobody may be to know of.
+ * Rows that were handed back are among them until they meet the conditions: what is counted where no more
+ * rows are asked for, below a LIMIT, must not depend on values of rows that nobody may be to know of.
  */
 static uint64
 told_removed(GhRowScan *node, const GhPipelineRequest *request)
@@ -222,7 +222,10 @@ next_request(GhRowScan *node)
 	return true;
 }
 
-/* Pins the page of a request that has it as a copy, or was kept: tuples that were visible are where they were. */
+/*
+ * Pins the page of a request that has it as a copy, or was kept: tuples that were visible are where they
+ * were.
+ */
 static Buffer
 pin_again(GhRowScan *node, BlockNumber block)
 {
@@ -237,8 +240,8 @@ pin_again(GhRowScan *node, BlockNumber block)
 }
 
 /*
- * The next row of the request that is read, of a page of that number in the list; false: there are no more.  What is not a
- * tuple that was asked for did not come from a device that works.
+ * The next row of the request that is read, of a page of that number in the list; false: there are no more.
+ * What is not a tuple that was asked for did not come from a device that works.
  */
 static bool
 told_row(GhRowScanDevice *device, GhDeviceRow *row, uint32 *page)
@@ -371,7 +374,10 @@ keep_requests(GhRowScan *node)
 		gh_supply_free_buffers(&device->run->supply);
 }
 
-/* No page is pinned any more, and no buffer taken; the device's pipeline stays as long as there are pages for it. */
+/*
+ * No page is pinned any more, and no buffer taken; the device's pipeline stays as long as there are pages for
+ * it.
+ */
 static void
 let_go(GhRowScan *node)
 {
@@ -389,8 +395,8 @@ let_go(GhRowScan *node)
 }
 
 /*
- * After a row, or none, it is not known when the next one will be asked for: a cursor may be left where it is for
- * days.  At most the page of that row is pinned then.
+ * After a row, or none, it is not known when the next one will be asked for: a cursor may be left where it is
+ * for days.  At most the page of that row is pinned then.
  */
 void
 gh_rowscan_device_park(GhRowScan *node)

@@ -9,9 +9,9 @@
  * a row's turn comes, and not before, so that no error or other effect is seen that a Seq Scan would not
  * have had.
  *
- * The scan tuple is the tuple in the page, as a Seq Scan has it: system columns, whole rows and WHERE
- * CURRENT OF find what they look for.  Where pages may not be read in this way, and from the first row on that
- * is asked for backward, the node does what a Seq Scan does.
+ * The scan tuple is the tuple in the page, as a Seq Scan has it: system columns, whole rows and WHERE CURRENT
+ * OF find what they look for.  Where pages may not be read in this way, and from the first row on that is
+ * asked for backward, the node does what a Seq Scan does.
  */
 #include "postgres.h"
 
@@ -267,9 +267,9 @@ take_device_row(GhRowScan *node)
 }
 
 /*
- * Puts the next row that comes out into the scan tuple; false: there are no more.  A row that was handed back is counted as
- * such only here: it depends on the values of the others which of them are handed back, and they may be rows that a policy
- * hides from who reads the count.
+ * Puts the next row that comes out into the scan tuple; false: there are no more.  A row that was handed back
+ * is counted as such only here: it depends on the values of the others which of them are handed back, and
+ * they may be rows that a policy hides from who reads the count.
  */
 static bool
 take_row(GhRowScan *node)

@@ -3,7 +3,8 @@
  *		What EXPLAIN shows of a GpuHashScan, beside its relation and its conditions, which are
  *		shown as a Seq Scan's.
  *
- * Every line is a property, so that all formats have it; text leaves out what is zero (../fragment/explain.c).
+ * Every line is a property, so that all formats have it; text leaves out what is zero
+ * (../fragment/explain.c).
  */
 #include "postgres.h"
 

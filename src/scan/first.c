@@ -2,13 +2,14 @@
  * first.c
  *		ORDER BY ... LIMIT above a GpuHashScan: a condition that lets through the rows that may be among the first ones.
  *
- * Before the first page is read, the program goes over a sample of the pages, on the CPU, and the values that the Sort's first key
- * has of the rows that pass tell what the others have to be (../fragment/first.c).  That becomes the program's last
- * condition, for either engine.
+ * Before the first page is read, the program goes over a sample of the pages, on the CPU, and the values that
+ * the Sort's first key has of the rows that pass tell what the others have to be (../fragment/first.c).  That
+ * becomes the program's last condition, for either engine.
  *
- * So it is where the program has all of the scan's conditions, and all that is computed of rows: what comes out of it is
- * a row for sure, and of a row that does not come out nothing is left undone that PostgreSQL's expressions might raise an
- * error for.  A row of which the program cannot tell is handed back, and comes out.
+ * So it is where the program has all of the scan's conditions, and all that is computed of rows: what comes
+ * out of it is a row for sure, and of a row that does not come out nothing is left undone that PostgreSQL's
+ * expressions might raise an error for.  A row of which the program cannot tell is handed back, and comes
+ * out.
  */
 #include "postgres.h"
 
@@ -79,8 +80,8 @@ conditions_are_known(GhRowScan *node)
 }
 
 /*
- * Before a page is read, or given to a device: makes the program let through the first rows of the order, and few others, if that is
- * not done, and can be.  The scan has begun.
+ * Before a page is read, or given to a device: makes the program let through the first rows of the order, and
+ * few others, if that is not done, and can be.  The scan has begun.
  */
 void
 gh_rowscan_look_for_first(GhRowScan *node)

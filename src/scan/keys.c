@@ -3,18 +3,20 @@
  *		GpuHashKeys at run time: rows with `k = ANY (array)`, or `k IN (SELECT ...)`, looked up in the copy of an index
  *		(../store/README, "Copies of indexes").
  *
- * The keys are sorted, and each is there once, so that the entries of the copy, which are in the order of their keys, are
- * gone through once, too: from one key's to the next one's by steps that double, and then by halves.  Entries on blocks
- * that the copy is right for, in the query's snapshot, are rows.  Those of the other blocks come from the table, each of
- * whose rows is looked at.  The order is that of the proof (../index/README, "Copies"): the snapshot is held, then the
- * copy is asked for its blocks.
+ * The keys are sorted, and each is there once, so that the entries of the copy, which are in the order of
+ * their keys, are gone through once, too: from one key's to the next one's by steps that double, and then by
+ * halves.  Entries on blocks that the copy is right for, in the query's snapshot, are rows.  Those of the
+ * other blocks come from the table, each of whose rows is looked at.  The order is that of the proof
+ * (../index/README, "Copies"): the snapshot is held, then the copy is asked for its blocks.
  *
- * Where there is no copy, where it has not what is read, or where the keys are few for the blocks that it is not right
- * for, the rows are those of the outer child, PostgreSQL's scan of the index.  So are they in serializable transactions: that
- * locks what it reads of the index and the table, and here all of both had to be locked.
+ * Where there is no copy, where it has not what is read, or where the keys are few for the blocks that it is
+ * not right for, the rows are those of the outer child, PostgreSQL's scan of the index.  So are they in
+ * serializable transactions: that locks what it reads of the index and the table, and here all of both had to
+ * be locked.
  *
- * Of `k IN (SELECT ...)` the outer child is a semi join with the same rows, which reads the keys by itself.  The inner one has the
- * keys, and is run when there is a copy.  Where they outgrow the memory of a hash table, the join does it.
+ * Of `k IN (SELECT ...)` the outer child is a semi join with the same rows, which reads the keys by itself.
+ * The inner one has the keys, and is run when there is a copy.  Where they outgrow the memory of a hash
+ * table, the join does it.
  */
 #include "postgres.h"
 
@@ -137,7 +139,10 @@ begin_keys(CustomScanState *css, EState *estate, int eflags)
 
 /* ------------------------------------------------------------------ the table */
 
-/* The scan of the table, of which the blocks are read that the copy is not right for; its number of blocks is the query's. */
+/*
+ * The scan of the table, of which the blocks are read that the copy is not right for; its number of blocks is
+ * the query's.
+ */
 void
 gh_keys_begin_scan(GhKeysNode *node)
 {

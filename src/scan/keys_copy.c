@@ -181,8 +181,8 @@ map_columns(GhKeysNode *node)
 }
 
 /*
- * Whether the copy is worth reading the blocks that it is not right for.  Where the keys are rows of a plan, that is read, and
- * the child was planned for many: it may read the whole table for few.
+ * Whether the copy is worth reading the blocks that it is not right for.  Where the keys are rows of a plan,
+ * that is read, and the child was planned for many: it may read the whole table for few.
  */
 static bool
 does_pay(const GhKeysNode *node)
@@ -229,8 +229,8 @@ gh_keys_find_from_first(GhKeysNode *node)
 }
 
 /*
- * The first entry from this one on whose key is not less.  A line of memory after the other at first, which the processor
- * foresees; then by steps that double, and by halves.
+ * The first entry from this one on whose key is not less.  A line of memory after the other at first, which
+ * the processor foresees; then by steps that double, and by halves.
  */
 static uint64
 find_entry(const GhKeysNode *node, uint64 entry, int64 key)

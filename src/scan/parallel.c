@@ -86,8 +86,8 @@ gh_rowscan_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 }
 
 /*
- * ShutdownCustomScan.  A cursor's portal calls this after each FETCH, and goes on; one of several participants
- * is through.
+ * ShutdownCustomScan.  A cursor's portal calls this after each FETCH, and goes on; one of several
+ * participants is through.
  */
 void
 gh_rowscan_shutdown(CustomScanState *css)

@@ -2,7 +2,8 @@
  * block.c
  *		Options as one block of bytes: arrays, named by their offsets.
  *
- * The block is what a client writes, so the reader copies it first and holds every offset and size against the copy.
+ * The block is what a client writes, so the reader copies it first and holds every offset and size against
+ * the copy.
  */
 #include "postgres.h"
 

@@ -13,14 +13,16 @@
 #define GH_BLOCK_ALIGNMENT 16
 
 /*
- * Puts an array behind what is there, and returns where; GH_NO_ARRAY of one that is NULL.  Without a block it is only
- * counted; of too many elements so that *used is more than any block has.
+ * Puts an array behind what is there, and returns where; GH_NO_ARRAY of one that is NULL.  Without a block it
+ * is only counted; of too many elements so that *used is more than any block has.
  */
 extern GhOffset gh_block_put(char *block, Size *used, const void *array, Size count, Size size);
 /* An array of a block that no other can change; false: it is not in there. */
 extern bool gh_block_find(const void *block, Size bytes, GhOffset offset, uint64 count, Size size,
 						  const void **array);
-/* A copy, to be free()d, of a block that others may change, with a head of so many bytes.  Called by threads. */
+/*
+ * A copy, to be free()d, of a block that others may change, with a head of so many bytes.  Called by threads.
+ */
 extern GhStatus gh_block_copy(const void *from, Size bytes, Size head, void **block, GhError *error);
 
 #endif							/* GPUHASH_SERVICE_BLOCK_H */

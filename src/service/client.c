@@ -146,8 +146,9 @@ gh_service_choose_device(void)
 }
 
 /*
- * Devices for the pages of a table, `most` at most: how many.  They are the same ones each time, and in the same order; if none
- * but those that are ready are wanted, as long as these are the same ones.  Other tables begin with others.
+ * Devices for the pages of a table, `most` at most: how many.  They are the same ones each time, and in the
+ * same order; if none but those that are ready are wanted, as long as these are the same ones.  Other tables
+ * begin with others.
  */
 int
 gh_service_choose_devices(Oid table, bool ready, int most, int *devices)

@@ -35,7 +35,9 @@ typedef struct GhServiceTable
 	struct GhServiceTable *next;	/* of this process's own tables */
 } GhServiceTable;
 
-/* A handle on the table of that entry, without its options, to be pfree()d or destroyed; NULL: out of memory. */
+/*
+ * A handle on the table of that entry, without its options, to be pfree()d or destroyed; NULL: out of memory.
+ */
 extern GhServiceTable *gh_client_table_handle(const GhHost *host, uint32 table, uint64 generation, GhError *error);
 /* It goes with this process. */
 extern void gh_client_own_table(GhServiceTable *handle);

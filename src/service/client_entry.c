@@ -3,8 +3,8 @@
  *		Entries: what a session has on a worker's device, by name; and what requests on pipelines and marks
  *		have in common.
  *
- * An entry has a number, which says the executor that all its requests go to, and a generation.  Other processes
- * know it by its root, which is both.
+ * An entry has a number, which says the executor that all its requests go to, and a generation.  Other
+ * processes know it by its root, which is both.
  */
 #include "postgres.h"
 

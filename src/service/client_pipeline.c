@@ -3,8 +3,9 @@
  *		Pipelines of the service: what a session does to have a worker's GPU make one, bring it pages and rows that
  *		the device has, and fetch what it made.
  *
- * A pipeline has an entry among the tables, and so an executor that all its requests go to.  make_table turns its entry
- * into that of the table: the name stays, and the worker has no more of the pipeline.  Marks have entries, too.
+ * A pipeline has an entry among the tables, and so an executor that all its requests go to.  make_table turns
+ * its entry into that of the table: the name stays, and the worker has no more of the pipeline.  Marks have
+ * entries, too.
  *
  * All that a pipeline uses is of one executor: that of the process's procno, where it uses nothing.
  */
@@ -190,7 +191,10 @@ gh_service_pipeline_attach(GhRef root, const GhHost *host, GhPipeline **result, 
 	return status;
 }
 
-/* One that several processes have a handle on goes with gh_service_table_release; one that made a table, with that. */
+/*
+ * One that several processes have a handle on goes with gh_service_table_release; one that made a table, with
+ * that.
+ */
 static void
 service_pipeline_destroy(GhPipeline *handle)
 {

@@ -2,8 +2,9 @@
  * client_span.c
  *		Spans of the service (spans.c), and entries of tables that stay: what sessions do with them.
  *
- * A span has an entry, and no handle: its root is its name, in whose memory is up to its owner (../store/resident.c).  So it
- * is with a table that stays (../store/resident_tables.c), but whoever probes it has a handle on it, too.
+ * A span has an entry, and no handle: its root is its name, in whose memory is up to its owner
+ * (../store/resident.c).  So it is with a table that stays (../store/resident_tables.c), but whoever probes
+ * it has a handle on it, too.
  */
 #include "postgres.h"
 

@@ -3,8 +3,8 @@
  *		Rows that a request brings as columns: copied, and held against the buffer that they are in.
  *
  * The session may change its buffer at any time, and the engine reads the vectors more than once.  So it has
- * them in memory that is not the session's, all but the bytes of texts.  What these are does not matter; where
- * they are, and how many, is checked in the copy.
+ * them in memory that is not the session's, all but the bytes of texts.  What these are does not matter;
+ * where they are, and how many, is checked in the copy.
  *
  * Rows enter before the first step.  There only columns of the program are read, and what one holds never
  * changes; a temporary may hold a text at one step and a number at the next.

@@ -2,8 +2,8 @@
  * pages.c
  *		Pages that a request brings: their list, copied and held against the memory that its client may show.
  *
- * What lies in pages is not checked: the engine takes any bytes, also such that change while it reads them.  Called by
- * threads.
+ * What lies in pages is not checked: the engine takes any bytes, also such that change while it reads them.
+ * Called by threads.
  */
 #include "postgres.h"
 
@@ -60,7 +60,10 @@ place_in_pool(GhRunning *running, GhPageRef *page)
 		running->readable = false;
 }
 
-/* Whether a page of the list may stand for a run of pages: all of them in one span, and nothing else said of them. */
+/*
+ * Whether a page of the list may stand for a run of pages: all of them in one span, and nothing else said of
+ * them.
+ */
 static bool
 is_run(const GhRunning *running, const GhPageRef *page)
 {
@@ -100,7 +103,9 @@ list_run(const GhPageRef *run, const uint16 *lines, GhPageRef *to)
 	}
 }
 
-/* Takes over a page of the list, or a run, of which at most so many pages are left; NULL, or what is wrong. */
+/*
+ * Takes over a page of the list, or a run, of which at most so many pages are left; NULL, or what is wrong.
+ */
 static const char *
 take_page(GhRunning *running, GhPageRef page, uint64 left)
 {

@@ -2,8 +2,9 @@
  * pipeline_block.c
  *		The options of a pipeline as a block of bytes: the options, the names of what they use, then arrays.
  *
- * In the block an array's address is its offset.  One walk over all arrays of the options serves both ways: the writer
- * puts each array into the block and its offset in the address's place, the reader does the reverse.
+ * In the block an array's address is its offset.  One walk over all arrays of the options serves both ways:
+ * the writer puts each array into the block and its offset in the address's place, the reader does the
+ * reverse.
  */
 #include "postgres.h"
 

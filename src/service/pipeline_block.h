@@ -28,13 +28,13 @@ typedef struct GhPipelineBlock
 } GhPipelineBlock;
 
 /*
- * Writes the options, which use these, as a block to `to`, aligned to 16, or, where that is NULL, returns only how many
- * bytes it has; 0: it would be more than any block.
+ * Writes the options, which use these, as a block to `to`, aligned to 16, or, where that is NULL, returns
+ * only how many bytes it has; 0: it would be more than any block.
  */
 extern Size gh_pipeline_block_write(const GhPipelineOptions *options, const GhPipelineNames *names, void *to);
 /*
- * Copies a block that others may change, and then reads the copy: every array lies in it, but what they hold is the
- * engine's to check.  Called by threads.
+ * Copies a block that others may change, and then reads the copy: every array lies in it, but what they hold
+ * is the engine's to check.  Called by threads.
  */
 extern GhStatus gh_pipeline_block_read(const void *from, Size bytes, GhPipelineBlock *block, GhError *error);
 extern void gh_pipeline_block_drop(GhPipelineBlock *block);

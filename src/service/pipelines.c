@@ -2,13 +2,14 @@
  * pipelines.c
  *		What the threads of a worker do with requests on pipelines, and on marks.
  *
- * As everywhere in a worker, what a client wrote is copied and checked: options (pipeline_block.c), lists of pages
- * (pages.c), and offsets; numbers of steps and rows are the engine's to check.  No function of PostgreSQL is called
- * here.
+ * As everywhere in a worker, what a client wrote is copied and checked: options (pipeline_block.c), lists of
+ * pages (pages.c), and offsets; numbers of steps and rows are the engine's to check.  No function of
+ * PostgreSQL is called here.
  *
- * Other entries that a pipeline uses are of the same executor, and stay as long as it.  One thread does the requests of
- * all of them, but several of these may be in the engine at a time.  So before a request of a pipeline begins, all those
- * of what it uses have ended, and before what is used changes, those of its users (gh_executor_drain_users).
+ * Other entries that a pipeline uses are of the same executor, and stay as long as it.  One thread does the
+ * requests of all of them, but several of these may be in the engine at a time.  So before a request of a
+ * pipeline begins, all those of what it uses have ended, and before what is used changes, those of its users
+ * (gh_executor_drain_users).
  */
 #include "postgres.h"
 
@@ -18,8 +19,8 @@
 /* ------------------------------------------------------------------- requests */
 
 /*
- * Room for all rows of pages to go back, as the engine asks for, where the client's is less: of pages that stay rows hardly
- * ever do, and so requests of many need no large buffers.
+ * Room for all rows of pages to go back, as the engine asks for, where the client's is less: of pages that
+ * stay rows hardly ever do, and so requests of many need no large buffers.
  */
 static const char *
 make_room_for_back(GhRunning *running, GhPipelineRequest *request)
@@ -137,7 +138,9 @@ gh_pipelines_finish(uint32 number, GhStatus status)
 	gh_executor_answer(number);
 }
 
-/* Gives the request to the engine; GH_BUSY: it is there.  Marks are read when all who set them are through. */
+/*
+ * Gives the request to the engine; GH_BUSY: it is there.  Marks are read when all who set them are through.
+ */
 static GhStatus
 submit_request(GhExecutor *executor, GhWorkerTable *table, GhPipelineRequest *request)
 {
@@ -228,7 +231,10 @@ use_changed(Search *search, GhPipelineBlock *block, uint32 number)
 		search->why = "a table of other rows of a probe is none";
 }
 
-/* All that the options name.  What is not there is NULL, for the engine to refuse, but for marks, which may be. */
+/*
+ * All that the options name.  What is not there is NULL, for the engine to refuse, but for marks, which may
+ * be.
+ */
 static void
 use_all(Search *search, GhPipelineBlock *block)
 {
@@ -368,8 +374,9 @@ is_at(const GhCursor *cursor, const GhCursor *place)
 }
 
 /*
- * Whether results are asked for from their begin on, from where they ended last, or from there once more where the
- * answer was lost.  Elsewhere there may be no record, and what lies there was the session's to choose.
+ * Whether results are asked for from their begin on, from where they ended last, or from there once more
+ * where the answer was lost.  Elsewhere there may be no record, and what lies there was the session's to
+ * choose.
  */
 static bool
 is_cursor(const GhWorkerTable *table, const GhCursor *cursor)
@@ -380,8 +387,8 @@ is_cursor(const GhWorkerTable *table, const GhCursor *cursor)
 }
 
 /*
- * Records into the slot's buffer; the executor waits for the device meanwhile.  The engine reads their lengths again, and
- * so has them in memory that is not the session's, too.
+ * Records into the slot's buffer; the executor waits for the device meanwhile.  The engine reads their
+ * lengths again, and so has them in memory that is not the session's, too.
  */
 static GhStatus
 fetch_records(GhExecutor *executor, GhWorkerTable *table, GhCursor *cursor, size_t capacity, void *place, size_t *bytes,
@@ -514,7 +521,9 @@ run_control(GhExecutor *executor, uint32 number, const GhSlot *asked, GhWorkerTa
 	}
 }
 
-/* Status and error are in the slot, where others may change them, only once nothing depends on them any more. */
+/*
+ * Status and error are in the slot, where others may change them, only once nothing depends on them any more.
+ */
 void
 gh_pipelines_start(GhExecutor *executor, uint32 number, const GhSlot *asked)
 {

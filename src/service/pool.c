@@ -2,12 +2,11 @@
  * pool.c
  *		The server's buffers, as a worker's device reads them by itself.
  *
- * The worker maps them a second time, for reading only, and makes that mapping known to the
- * device as memory that it cannot write to: so no store of a kernel, or of this process by such
- * an address, can reach a user's pages.  Huge pages cannot be mapped a second time: of these it is the
- * server's mapping, and the device has it for reading only as well.  It is done in pieces by a thread, in the background:
- * meanwhile, and where anything of it is refused, requests are served all the same, with pages
- * that are copied first.
+ * The worker maps them a second time, for reading only, and makes that mapping known to the device as memory
+ * that it cannot write to: so no store of a kernel, or of this process by such an address, can reach a user's
+ * pages.  Huge pages cannot be mapped a second time: of these it is the server's mapping, and the device has
+ * it for reading only as well.  It is done in pieces by a thread, in the background: meanwhile, and where
+ * anything of it is refused, requests are served all the same, with pages that are copied first.
  *
  * Main thread and thread take turns: the thread has what is in here from its start until it
  * says that it is over.  Executors only count themselves in and out, so that nothing is
@@ -175,8 +174,8 @@ register_piece(GhError *error)
 }
 
 /*
- * Has the system give the piece its memory, which takes far longer than to register it, and which the driver would
- * wait for with a lock in hand that every request needs.
+ * Has the system give the piece its memory, which takes far longer than to register it, and which the driver
+ * would wait for with a lock in hand that every request needs.
  */
 static void
 touch_piece(void)
@@ -188,7 +187,9 @@ touch_piece(void)
 		(void) *(volatile char *) (pool.mapping + at);
 }
 
-/* Requests have the driver as long as the last piece did: its lock may go to whoever asks for it most often. */
+/*
+ * Requests have the driver as long as the last piece did: its lock may go to whoever asks for it most often.
+ */
 static void
 let_requests_pass(uint64 ns)
 {

@@ -2,10 +2,11 @@
  * progress.c
  *		How far work is that takes long and is no query of its own: gpuhash_stat_progress.
  *
- * PostgreSQL's progress views know PostgreSQL's own commands alone, so this is a table of our own in the service's
- * memory.  A process has one entry while it does such work.  Entries are taken without a lock, by the process's
- * number, and given back when the memory context of the work goes, which errors see to as well.  A process that ends
- * at once (FATAL) leaves its entry: nobody shows it, and the next who looks for one takes it.
+ * PostgreSQL's progress views know PostgreSQL's own commands alone, so this is a table of our own in the
+ * service's memory.  A process has one entry while it does such work.  Entries are taken without a lock, by
+ * the process's number, and given back when the memory context of the work goes, which errors see to as well.
+ * A process that ends at once (FATAL) leaves its entry: nobody shows it, and the next who looks for one takes
+ * it.
  */
 #include "postgres.h"
 

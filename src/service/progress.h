@@ -27,8 +27,8 @@ typedef enum GhProgressPhase
 } GhProgressPhase;
 
 /*
- * This process does that from now on, until the context is reset or deleted.  device: by its CUDA number; -1: none.
- * Without the service, or where too many do such, nothing is shown.
+ * This process does that from now on, until the context is reset or deleted.  device: by its CUDA number; -1:
+ * none. Without the service, or where too many do such, nothing is shown.
  */
 extern void gh_progress_begin(MemoryContext context, GhProgressCommand command, Oid relation, int device);
 /* The next phase, and how many there are to be done in it; 0: not known. */

@@ -118,8 +118,8 @@ extern const GhEngine *gh_service_engine(void);
  * name, *root, by which others get a handle; GH_DEVICE_ERROR: it is gone.  The handles' destroy leaves
  * it alone: it goes with gh_service_table_release, for which nobody needs a handle.
  *
- * When its table was made, by one of them, the root is that of the table, which others then get
- * by table_attach: it goes with table_destroy, or by its root.  Their own handles on the pipeline are only to be
+ * When its table was made, by one of them, the root is that of the table, which others then get by
+ * table_attach: it goes with table_destroy, or by its root.  Their own handles on the pipeline are only to be
  * destroyed from then on.
  */
 extern GhStatus gh_service_pipeline_create_shared(const GhHost *host, const GhPipelineOptions *options, GhRef *root,
@@ -131,14 +131,14 @@ extern GhStatus gh_service_marks_create_shared(const GhHost *host, GhTable *tabl
 extern GhStatus gh_service_marks_attach(GhRef root, const GhHost *host, GhMarks **marks, GhError *error);
 
 /*
- * Room on a device for so many of this database's pages (GhPageSpan), which belongs to no process: it stays until it is
- * given up by gh_service_entry_release, or by the worker where memory lacks, or the worker goes.  Waits for the
- * worker.  GH_LIMIT: gpuhash.resident_memory; others as of a table.
+ * Room on a device for so many of this database's pages (GhPageSpan), which belongs to no process: it stays
+ * until it is given up by gh_service_entry_release, or by the worker where memory lacks, or the worker goes.
+ * Waits for the worker.  GH_LIMIT: gpuhash.resident_memory; others as of a table.
  */
 extern GhStatus gh_service_span_create(int device, uint32 npages, GhRef *root, GhError *error);
 /*
- * Of a span, or a table that was made shared and stays: holds it, so that it is not given up while this process names it in
- * requests, or is about to; false: it is gone.  Whoever holds it leaves it.
+ * Of a span, or a table that was made shared and stays: holds it, so that it is not given up while this
+ * process names it in requests, or is about to; false: it is gone.  Whoever holds it leaves it.
  */
 extern bool gh_service_entry_hold(GhRef root);
 extern void gh_service_entry_leave(GhRef root);
@@ -172,7 +172,10 @@ typedef struct GhServiceScope
 	Oid			database;		/* whose sessions may attach the table */
 } GhServiceScope;
 
-/* The executor of what this process makes by itself; and of tables that a pipeline makes: the leader's in a parallel query. */
+/*
+ * The executor of what this process makes by itself; and of tables that a pipeline makes: the leader's in a
+ * parallel query.
+ */
 extern uint32 gh_service_executor(void);
 extern uint32 gh_service_table_executor(void);
 /* Bytes that all uses of a device together may have. */
@@ -217,11 +220,13 @@ extern int	gh_service_choose_devices(Oid table, bool ready, int most, int *devic
 extern bool gh_service_reserve(int n, size_t bytes, void **buffers);
 
 /*
- * The same, but waits for them up to so long, and ereports on cancel.  Not while this process has a buffer, which others may
- * wait for; the caller holds no pin and no lock.
+ * The same, but waits for them up to so long, and ereports on cancel.  Not while this process has a buffer,
+ * which others may wait for; the caller holds no pin and no lock.
  */
 extern bool gh_service_reserve_within(uint64 most_ns, int n, size_t bytes, void **buffers);
-/* One buffer, for a single request that ends soon, of those which are kept for such; waits a moment likewise. */
+/*
+ * One buffer, for a single request that ends soon, of those which are kept for such; waits a moment likewise.
+ */
 extern bool gh_service_reserve_briefly(size_t bytes, void **buffer);
 /* The most bytes that a buffer can have. */
 extern size_t gh_service_buffer_max(void);

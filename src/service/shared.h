@@ -394,8 +394,8 @@ gh_root_split(GhRef root, uint32 *table, uint64 *generation)
 }
 
 /*
- * Gives up the entry of a span, or of a table that stays, that is LIVE, if no process holds it (spans.c): it is DYING or
- * LOST then, and LOST for a moment before that is known.  Called by threads, too.
+ * Gives up the entry of a span, or of a table that stays, that is LIVE, if no process holds it (spans.c): it
+ * is DYING or LOST then, and LOST for a moment before that is known.  Called by threads, too.
  */
 static inline bool
 gh_entry_give_up(uint32 number, uint64 generation, GhTableState to)

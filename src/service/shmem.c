@@ -70,9 +70,9 @@ gh_service_enabled(void)
 /* ------------------------------------------------------------ settings */
 
 /*
- * Without the service its settings are there, for who looks for them, and do nothing.  A statement that sets one is
- * told so.  A session that starts with gpuhash and finds one in the configuration is not: nobody there could help
- * it.  Who loads it by a statement, or creates the extension, is told once, of all of them.
+ * Without the service its settings are there, for who looks for them, and do nothing.  A statement that sets
+ * one is told so.  A session that starts with gpuhash and finds one in the configuration is not: nobody there
+ * could help it.  Who loads it by a statement, or creates the extension, is told once, of all of them.
  */
 static const char *const setting_names[] = {
 	"gpuhash.shared_memory", "gpuhash.devices", "gpuhash.device_timeout", "gpuhash.worker_spin",
@@ -519,8 +519,8 @@ start_memory(void)
 /* --------------------------------------------------------------- workers */
 
 /*
- * The library that a worker loads is this one, wherever the postmaster found it; a path that is too long for the
- * field (before 17) leaves it to dynamic_library_path.
+ * The library that a worker loads is this one, wherever the postmaster found it; a path that is too long for
+ * the field (before 17) leaves it to dynamic_library_path.
  */
 void
 gh_service_init_worker(BackgroundWorker *worker, const char *function)

@@ -143,7 +143,9 @@ gh_slot_leave(uint32 number)
 /* This process is counted among those that wait for buffers. */
 static bool waits = false;
 
-/* It waits since then, by which others come before or behind it; 0: it does not, or has no place among them. */
+/*
+ * It waits since then, by which others come before or behind it; 0: it does not, or has no place among them.
+ */
 static void
 set_waiting(uint64 since_ns)
 {
@@ -273,8 +275,8 @@ is_behind(uint64 since_ns)
 }
 
 /*
- * n buffers of so many units each, if `kept` units stay free beside them.  since_ns: since when they are wanted, for they go to
- * those first who have waited longest; 0: by one who does not wait so.
+ * n buffers of so many units each, if `kept` units stay free beside them.  since_ns: since when they are
+ * wanted, for they go to those first who have waited longest; 0: by one who does not wait so.
  */
 static bool
 take_buffers(int n, uint32 units, uint32 kept, uint64 since_ns, uint32 *first)
@@ -326,8 +328,8 @@ sleep_for_buffers(int n, uint32 units, uint32 kept, uint64 since_ns, uint64 most
 }
 
 /*
- * Waits for them; false: there were none within so long (most_ns; 0: no matter how long that takes).  Whoever waits holds no
- * buffer.
+ * Waits for them; false: there were none within so long (most_ns; 0: no matter how long that takes).  Whoever
+ * waits holds no buffer.
  */
 static bool
 await_buffers(int n, uint32 units, uint32 kept, uint64 since_ns, uint64 most_ns, uint32 *first)

@@ -2,17 +2,18 @@
  * spans.c
  *		Room for pages on the worker's device, which stay there from one request to the next (GhPageSpan).
  *
- * A span has an entry, like a table, and one executor makes it and frees it.  But requests on pipelines of all executors
- * name it, at the same time.  So what a span is, and how many requests in the engine name it, is looked at and
- * changed under a mutex of the worker's.
+ * A span has an entry, like a table, and one executor makes it and frees it.  But requests on pipelines of
+ * all executors name it, at the same time.  So what a span is, and how many requests in the engine name it,
+ * is looked at and changed under a mutex of the worker's.
  *
- * Where memory lacks, any executor gives up the span that was used longest ago, of those that no request names, and that no
- * session holds because it is about to name it (GhTableEntry.holders).  Its entry becomes LOST, as if its worker had gone,
- * and so whoever has pages there finds out.  A session adds itself to the holders and then sees that the entry is LIVE;
- * an executor takes LIVE away and then sees that there are no holders: so one of the two knows of the other.
+ * Where memory lacks, any executor gives up the span that was used longest ago, of those that no request
+ * names, and that no session holds because it is about to name it (GhTableEntry.holders).  Its entry becomes
+ * LOST, as if its worker had gone, and so whoever has pages there finds out.  A session adds itself to the
+ * holders and then sees that the entry is LIVE; an executor takes LIVE away and then sees that there are no
+ * holders: so one of the two knows of the other.
  *
- * When there are no idle spans left, tables of joins that stay give up their memory likewise: those are freed by
- * their own executors.
+ * When there are no idle spans left, tables of joins that stay give up their memory likewise: those are freed
+ * by their own executors.
  *
  * Called by threads.
  */
@@ -135,8 +136,8 @@ gh_spans_destroy(GhWorkerTable *table)
 }
 
 /*
- * Whether the entry is one of the database's, in this worker.  It may be LOST for the moment in which somebody who would give it
- * up sees that it is held.
+ * Whether the entry is one of the database's, in this worker.  It may be LOST for the moment in which
+ * somebody who would give it up sees that it is held.
  */
 static bool
 may_be_named(const GhSlot *asked, uint32 number, uint64 generation)
@@ -292,8 +293,9 @@ bytes_of_idle_tables(void)
 }
 
 /*
- * Gives up tables that stay, those that were used longest ago first, until so many bytes will be free: their executors free them
- * when they get to it.  Whether there are some of other executors than that one, which is waiting for memory.
+ * Gives up tables that stay, those that were used longest ago first, until so many bytes will be free: their
+ * executors free them when they get to it.  Whether there are some of other executors than that one, which is
+ * waiting for memory.
  */
 static bool
 give_up_tables(uint64 bytes, uint32 executor)

@@ -68,7 +68,10 @@ typedef struct GhRunning
 	void	   *columns;
 } GhRunning;
 
-/* What a pipeline uses at most: its source, and of each probe the table, marks, and the two tables of changed keys. */
+/*
+ * What a pipeline uses at most: its source, and of each probe the table, marks, and the two tables of changed
+ * keys.
+ */
 #define GH_USED_MAX (1 + 4 * GH_PROBES_MAX)
 
 /* What an entry is in this worker: a table, a pipeline, marks or a span, or nothing. */
@@ -149,8 +152,8 @@ extern void gh_executor_drain(GhExecutor *executor, const GhWorkerTable *table);
 /* Before it changes: until nothing that uses the table is in the engine. */
 extern void gh_executor_drain_users(GhExecutor *executor, const GhWorkerTable *table);
 /*
- * What another entry is, of this executor, so that no other thread uses it, and for that slot's session to use;
- * NULL: *why says what is wrong.
+ * What another entry is, of this executor, so that no other thread uses it, and for that slot's session to
+ * use; NULL: *why says what is wrong.
  */
 extern GhWorkerTable *gh_executor_named(const GhExecutor *executor, const GhSlot *asked, uint32 table,
 										uint64 generation, const char **why);
@@ -170,8 +173,8 @@ extern bool gh_executor_reap(GhExecutor *executor);
 /* ---- pages.c ---- */
 
 /*
- * Takes over the list of a request's pages, whose spans were taken.  NULL, or what is wrong; they are to be dropped in any
- * case.
+ * Takes over the list of a request's pages, whose spans were taken.  NULL, or what is wrong; they are to be
+ * dropped in any case.
  */
 extern const char *gh_pages_take(const GhSlot *asked, const GhPageRef *list, uint32 count, uint32 page_bytes,
 								 GhRunning *running);

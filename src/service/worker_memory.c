@@ -154,8 +154,9 @@ gh_executor_host(GhWorkerTable *table, GhHost *host)
 }
 
 /*
- * Notes how much memory the device has left.  To ask it takes milliseconds, in which no thread gets to it; so that is done
- * once in a while, for what others have taken, and in between what this worker has taken or given back since is counted.
+ * Notes how much memory the device has left.  To ask it takes milliseconds, in which no thread gets to it; so
+ * that is done once in a while, for what others have taken, and in between what this worker has taken or
+ * given back since is counted.
  */
 void
 gh_executor_note_memory(void)

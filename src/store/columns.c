@@ -2,9 +2,10 @@
  * columns.c
  *		Columns of tables in shared memory: a scan's use of them.
  *
- * A stripe is 32 blocks.  What is known of one lies in the copy's area, under the copy's lock: a query copies the columns that
- * it needs out of it, while it holds that lock shared, and so nobody waits for a query.  Which blocks of it are what they were is
- * found as for pages on a device: README, "Resident pages", rules 1 to 7, and "Columns of tables".
+ * A stripe is 32 blocks.  What is known of one lies in the copy's area, under the copy's lock: a query copies
+ * the columns that it needs out of it, while it holds that lock shared, and so nobody waits for a query.
+ * Which blocks of it are what they were is found as for pages on a device: README, "Resident pages", rules 1
+ * to 7, and "Columns of tables".
  */
 #include "postgres.h"
 
@@ -18,7 +19,10 @@
 #include "service/progress.h"
 #include "store/columns_use.h"
 
-/* Of a scan's time, what making stripes takes at most: to make them takes some times as long as to read their pages. */
+/*
+ * Of a scan's time, what making stripes takes at most: to make them takes some times as long as to read their
+ * pages.
+ */
 #define GH_MAKING_SHARE GH_WITH_FAULT_POINTS(1e9, 0.4)
 
 /* Room for a stripe of so many bytes. */
@@ -323,8 +327,8 @@ has_time_to_make(const GhColumnsUse *use)
 }
 
 /*
- * Whether the stripe is to be made, now or anew: enough blocks would be gained.  In a parallel query by whoever has its first
- * block.
+ * Whether the stripe is to be made, now or anew: enough blocks would be gained.  In a parallel query by
+ * whoever has its first block.
  */
 static bool
 is_worth_making(const GhColumnsUse *use, uint32 number, BlockNumber block, const Judged *judged, bool has_columns)
@@ -423,7 +427,10 @@ gh_columns_may_grow(const GhColumnsUse *use)
 	return use->makes;
 }
 
-/* Makes the stripes of these blocks, all of which are whole, as far as there is room; of how many blocks there are rows then. */
+/*
+ * Makes the stripes of these blocks, all of which are whole, as far as there is room; of how many blocks
+ * there are rows then.
+ */
 uint64
 gh_columns_fill(GhColumnsUse *use, BlockNumber first, BlockNumber end)
 {

@@ -2,9 +2,9 @@
  * columns_make.c
  *		Columns of tables in shared memory: those of a stripe, out of its pages.
  *
- * The order of rule 4 (README, "Resident pages"): the snapshot is held; then the map's page was read, bits and LSN together; then,
- * under its lock, the heap page's LSN, and that all of its rows are visible; then its bytes, beside the pin.  They are copied,
- * and taken apart when nothing is pinned any more.
+ * The order of rule 4 (README, "Resident pages"): the snapshot is held; then the map's page was read, bits
+ * and LSN together; then, under its lock, the heap page's LSN, and that all of its rows are visible; then its
+ * bytes, beside the pin.  They are copied, and taken apart when nothing is pinned any more.
  */
 #include "postgres.h"
 
@@ -127,8 +127,8 @@ add_lacking(const GhColumnsUse *use, GhStripe *stripe)
 }
 
 /*
- * Columns of the use, and those that the stripe had, as far as there is room: but for those that cannot be read, and attributes
- * that others' programs read in another way, for a page is read once.
+ * Columns of the use, and those that the stripe had, as far as there is room: but for those that cannot be
+ * read, and attributes that others' programs read in another way, for a page is read once.
  */
 static void
 collect_columns(const GhColumnsUse *use, const GhStripe *before, GhStripe *stripe)
@@ -219,7 +219,9 @@ pack_stripe(GhColumnsUse *use, GhStripe *head)
 	memcpy(to, head, sizeof(GhStripe));
 }
 
-/* The rows of those blocks whose pages were copied, by these columns; which of them are there, by a bit each. */
+/*
+ * The rows of those blocks whose pages were copied, by these columns; which of them are there, by a bit each.
+ */
 static uint32
 read_rows(GhColumnsUse *use, const GhPageShape *shape, uint32 copied, uint32 *first)
 {
@@ -258,7 +260,10 @@ count_lost(GhColumnsUse *use, const GhColumn *column, uint32 copied)
 		GH_STRIPE_BLOCKS;
 }
 
-/* Notes which of the columns cannot be read of more of the blocks that were copied than may be lost.  False: none. */
+/*
+ * Notes which of the columns cannot be read of more of the blocks that were copied than may be lost.  False:
+ * none.
+ */
 static bool
 note_unreadable(GhColumnsUse *use, const GhStripe *head, uint32 copied)
 {
@@ -274,7 +279,10 @@ note_unreadable(GhColumnsUse *use, const GhStripe *head, uint32 copied)
 	return some;
 }
 
-/* Leaves out what the stripe did not have, and would cost the other columns blocks: no query has asked for it. */
+/*
+ * Leaves out what the stripe did not have, and would cost the other columns blocks: no query has asked for
+ * it.
+ */
 static void
 leave_costly(GhColumnsUse *use, const GhStripe *before, GhStripe *head, uint32 copied)
 {
@@ -302,8 +310,8 @@ are_same_pages(const GhStripe *before, const GhStripe *head, uint32 copied)
 }
 
 /*
- * Adds columns to a stripe all of whose blocks are fresh: those that it has are not read again.  False: not all of these
- * pages are what they were, or have these columns.
+ * Adds columns to a stripe all of whose blocks are fresh: those that it has are not read again.  False: not
+ * all of these pages are what they were, or have these columns.
  */
 static bool
 add_columns(GhColumnsUse *use, uint32 number, const GhStripe *before, const GhStripe *pages, uint32 copied)
@@ -331,8 +339,8 @@ add_columns(GhColumnsUse *use, uint32 number, const GhStripe *before, const GhSt
 }
 
 /*
- * Makes the columns of the stripe of that number in use->stripe.  before: as it was; of GH_MAKE_ALL it may be NULL.  map_lsn: by
- * block, of the map's page by which it is all-visible, or none.
+ * Makes the columns of the stripe of that number in use->stripe.  before: as it was; of GH_MAKE_ALL it may be
+ * NULL.  map_lsn: by block, of the map's page by which it is all-visible, or none.
  */
 GhMade
 gh_columns_make(GhColumnsUse *use, uint32 number, const GhStripe *before, GhToMake what, const XLogRecPtr *map_lsn)

@@ -23,7 +23,10 @@
 
 /* ------------------------------------------------------------- what was asked for */
 
-/* What is known of a column that was asked for, under the copy's lock; NULL: it was not, or that is forgotten. */
+/*
+ * What is known of a column that was asked for, under the copy's lock; NULL: it was not, or that is
+ * forgotten.
+ */
 static GhAskedColumn *
 find_asked(GhStoredColumns *root, const GhColumn *column)
 {
@@ -33,7 +36,10 @@ find_asked(GhStoredColumns *root, const GhColumn *column)
 	return NULL;
 }
 
-/* A column that is asked for the first time: where there is no room, another one that was asked for least often goes. */
+/*
+ * A column that is asked for the first time: where there is no room, another one that was asked for least
+ * often goes.
+ */
 static GhAskedColumn *
 add_asked(GhStoredColumns *root, const GhColumn *column)
 {
@@ -167,9 +173,9 @@ create_use(const GhPages *pages, uint32 natts, const GhPageAttribute *attributes
 }
 
 /*
- * Begins a scan's use of columns of its table: the columns of a program that are the table's, none where rows are only counted.
- * It ends with the context, or before.  The scan has begun, and its snapshot is held.  NULL: there are none, and none are to be
- * made.
+ * Begins a scan's use of columns of its table: the columns of a program that are the table's, none where rows
+ * are only counted. It ends with the context, or before.  The scan has begun, and its snapshot is held.
+ * NULL: there are none, and none are to be made.
  */
 GhColumnsUse *
 gh_columns_open(const GhPages *pages, uint32 natts, const GhPageAttribute *attributes, uint32 ncolumns,

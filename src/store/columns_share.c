@@ -23,8 +23,8 @@ has_attributes(const GhCopyFacts *facts, const Bitmapset *attributes)
 }
 
 /*
- * For about what share of a table's pages, 0 to 1, all of these attributes are there, by their numbers from 1 on.  Whether they are
- * still right is not asked; and of some pages columns may lack that others have.
+ * For about what share of a table's pages, 0 to 1, all of these attributes are there, by their numbers from 1
+ * on.  Whether they are still right is not asked; and of some pages columns may lack that others have.
  */
 double
 gh_columns_share(Relation relation, BlockNumber npages, const Bitmapset *attributes)
@@ -37,8 +37,8 @@ gh_columns_share(Relation relation, BlockNumber npages, const Bitmapset *attribu
 }
 
 /*
- * These attributes, a bit each, of a table of so many rows, where their columns are not in memory and may be asked for
- * (columns_wanted.c); else 0.
+ * These attributes, a bit each, of a table of so many rows, where their columns are not in memory and may be
+ * asked for (columns_wanted.c); else 0.
  */
 uint64
 gh_columns_missing(Relation relation, double rows, const Bitmapset *attributes)

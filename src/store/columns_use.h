@@ -13,8 +13,9 @@
 #include "store/shared_copies.h"
 
 /*
- * Rows of the blocks of a stripe, by columns: one block of bytes without addresses in it.  A block that was looked at has LSNs;
- * of one of these that is not there, some value cannot be read, or its rows were not all visible.
+ * Rows of the blocks of a stripe, by columns: one block of bytes without addresses in it.  A block that was
+ * looked at has LSNs; of one of these that is not there, some value cannot be read, or its rows were not all
+ * visible.
  */
 typedef struct GhStripe
 {

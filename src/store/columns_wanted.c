@@ -2,13 +2,13 @@
  * columns_wanted.c
  *		The list of tables whose columns the planner would have liked to find in shared memory.
  *
- * A session that plans a query asks for them; what was asked for twice is made by a process that the launcher starts (reload.c,
- * ../fragment/reload_columns.c).  The list is short, and what nobody asks for any more leaves it: it is no promise, for whoever
- * goes on asking is heard again.
+ * A session that plans a query asks for them; what was asked for twice is made by a process that the launcher
+ * starts (reload.c, ../fragment/reload_columns.c).  The list is short, and what nobody asks for any more
+ * leaves it: it is no promise, for whoever goes on asking is heard again.
  *
- * Columns are made for an entry once, whatever comes of it: then they are there, and nobody asks, or they cannot be, and asking is in
- * vain.  It is counted again for these columns after
- * a while, which doubles each time: so nothing is made again and again, although the planner goes on asking.
+ * Columns are made for an entry once, whatever comes of it: then they are there, and nobody asks, or they
+ * cannot be, and asking is in vain.  It is counted again for these columns after a while, which doubles each
+ * time: so nothing is made again and again, although the planner goes on asking.
  */
 #include "postgres.h"
 
@@ -142,7 +142,9 @@ gh_columns_may_be_wanted(Relation relation, double rows, const GhWantedColumns *
 	return !in_vain;
 }
 
-/* Counts that they are asked for, once in a statement; when all of them were so before, the launcher is told. */
+/*
+ * Counts that they are asked for, once in a statement; when all of them were so before, the launcher is told.
+ */
 void
 gh_columns_ask(const GhWantedColumns *wanted)
 {
@@ -203,7 +205,10 @@ gh_columns_wanted_database(void)
 	return database;
 }
 
-/* What was asked for before its process began, and it has not begun to make, is forgotten: it failed, or the database is gone. */
+/*
+ * What was asked for before its process began, and it has not begun to make, is forgotten: it failed, or the
+ * database is gone.
+ */
 void
 gh_columns_wanted_end(Oid database, TimestampTz began)
 {

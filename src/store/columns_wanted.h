@@ -22,11 +22,17 @@ typedef struct GhWantedColumns
 
 extern void gh_columns_wanted_init(void);
 
-/* For the planner: whether to ask may have them made, by what the table is, and what was asked before; and to ask. */
+/*
+ * For the planner: whether to ask may have them made, by what the table is, and what was asked before; and to
+ * ask.
+ */
 extern bool gh_columns_may_be_wanted(Relation relation, double rows, const GhWantedColumns *wanted);
 extern void gh_columns_ask(const GhWantedColumns *wanted);
 
-/* For the launcher: a database of which columns are to be made; InvalidOid: there is none.  Then, that the process for it has ended. */
+/*
+ * For the launcher: a database of which columns are to be made; InvalidOid: there is none.  Then, that the
+ * process for it has ended.
+ */
 extern Oid	gh_columns_wanted_database(void);
 extern void gh_columns_wanted_end(Oid database, TimestampTz began);
 

@@ -23,15 +23,16 @@
 /* Tables of fewer blocks are read faster than looked up. */
 #define GH_COPY_BLOCKS_MIN 16
 /*
- * A copy is not used where more blocks than this, or of its entries more, are not right: then a table of all rows
- * is as cheap.  Each participant makes a table of its own of what is on them (BENCHMARKS.md).
+ * A copy is not used where more blocks than this, or of its entries more, are not right: then a table of all
+ * rows is as cheap.  Each participant makes a table of its own of what is on them (BENCHMARKS.md).
  */
 #define GH_COPY_HEAP_MAX(all, participants) ((all) / (4 + 2 * (participants)))
 
 /*
- * On a device a table of all rows is made of pages that are there in 0.6 ns a row.  Rows that are not right, and entries,
- * are told apart on the host, each in so many times that; to begin with that takes as long as so many rows; and so does a part of
- * the outer rows, which are looked up among changed keys, too (BENCHMARKS.md, "The index on a GPU").
+ * On a device a table of all rows is made of pages that are there in 0.6 ns a row.  Rows that are not right,
+ * and entries, are told apart on the host, each in so many times that; to begin with that takes as long as so
+ * many rows; and so does a part of the outer rows, which are looked up among changed keys, too
+ * (BENCHMARKS.md, "The index on a GPU").
  */
 #define GH_APART_TIMES GH_WITH_FAULT_POINTS(6, 500)
 #define GH_APART_ROWS GH_WITH_FAULT_POINTS(1000, 7500000)
@@ -131,12 +132,18 @@ extern void gh_copy_ask_blocks(Relation index, Relation heap, const GhIndexCopy 
 extern bool gh_copy_make_again(Relation index, const GhCopyBlocks *blocks);
 /* GhPages.has_blocks, of GhCopyBlocks. */
 extern uint32 gh_copy_count_right(void *blocks, BlockNumber block);
-/* The next block of the copy, from this one on, that it is not right for; its number of blocks: there is none. */
+/*
+ * The next block of the copy, from this one on, that it is not right for; its number of blocks: there is
+ * none.
+ */
 extern BlockNumber gh_copy_next_stale(const GhCopyBlocks *blocks, BlockNumber block);
 /* Entries of the copy on those. */
 extern uint64 gh_copy_stale_rows(const GhCopyHold *hold, const GhCopyBlocks *blocks);
 
-/* Whether a device does with a table of so many entries, where so many rows and entries are not right, for so many outer rows. */
+/*
+ * Whether a device does with a table of so many entries, where so many rows and entries are not right, for so
+ * many outer rows.
+ */
 static inline bool
 gh_copy_tells_apart(double rows, double changed, double outer_rows)
 {

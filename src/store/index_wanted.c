@@ -2,9 +2,10 @@
  * index_wanted.c
  *		The list of indexes whose copies are to be made again.
  *
- * Whoever finds that a copy is no longer right for many blocks notes its index here, and goes on.  A process that the launcher starts
- * (reload.c, ../fragment/reload_index.c) makes them.  An entry stays for a while after that: so often at most another one is begun of the
- * index, whatever came of it.  The list is short, and no promise: whoever finds no place in it asks again with the next query.
+ * Whoever finds that a copy is no longer right for many blocks notes its index here, and goes on.  A process
+ * that the launcher starts (reload.c, ../fragment/reload_index.c) makes them.  An entry stays for a while
+ * after that: so often at most another one is begun of the index, whatever came of it.  The list is short,
+ * and no promise: whoever finds no place in it asks again with the next query.
  */
 #include "postgres.h"
 
@@ -131,7 +132,10 @@ gh_index_wanted_database(void)
 	return database;
 }
 
-/* What was asked for before its process began, and it has not begun to make, is forgotten: it failed, or the database is gone. */
+/*
+ * What was asked for before its process began, and it has not begun to make, is forgotten: it failed, or the
+ * database is gone.
+ */
 void
 gh_index_wanted_end(Oid database, TimestampTz began)
 {

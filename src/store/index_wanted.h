@@ -16,7 +16,10 @@ extern void gh_index_wanted_init(void);
 /* Of whoever uses a copy of an index of this database, or would. */
 extern void gh_index_want(Oid index);
 
-/* For the launcher: a database of which copies are to be made; InvalidOid: there is none.  Then, that the process for it has ended. */
+/*
+ * For the launcher: a database of which copies are to be made; InvalidOid: there is none.  Then, that the
+ * process for it has ended.
+ */
 extern Oid	gh_index_wanted_database(void);
 extern void gh_index_wanted_end(Oid database, TimestampTz began);
 

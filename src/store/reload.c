@@ -14,8 +14,8 @@
  * file.
  *
  * What ends a worker, or the server, might be what is loaded.  So nothing is loaded for a second time of
- * which the first load did not come to its end: the file says while there is one.  Likewise, of columns and copies: after such
- * an end none are made until the server is restarted.
+ * which the first load did not come to its end: the file says while there is one.  Likewise, of columns and
+ * copies: after such an end none are made until the server is restarted.
  */
 #include "postgres.h"
 
@@ -372,8 +372,9 @@ load_devices(void)
 }
 
 /*
- * Has columns or copies made of a database.  False: there is no process to be had.  What ends it is not made again soon
- * (columns_wanted.c, index_wanted.c); what ends the server with it is found out by the next launcher.
+ * Has columns or copies made of a database.  False: there is no process to be had.  What ends it is not made
+ * again soon (columns_wanted.c, index_wanted.c); what ends the server with it is found out by the next
+ * launcher.
  */
 static bool
 make_of(Oid database, const char *function, const char *type, void (*end) (Oid database, TimestampTz began))
@@ -390,7 +391,10 @@ make_of(Oid database, const char *function, const char *type, void (*end) (Oid d
 	return done;
 }
 
-/* Has columns made that the planner asked for, in one database; the next one has its turn in the next round, at once. */
+/*
+ * Has columns made that the planner asked for, in one database; the next one has its turn in the next round,
+ * at once.
+ */
 static void
 make_columns(void)
 {

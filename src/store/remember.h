@@ -41,7 +41,10 @@ extern bool gh_remembered_read(GhRememberedList *list, int elevel);
 extern void gh_remembered_write(const GhRememberedList *list);
 extern void gh_remembered_forget(void);
 
-/* While columns are made there is a file; whether there was one when the server began, of which nothing is left then. */
+/*
+ * While columns are made there is a file; whether there was one when the server began, of which nothing is
+ * left then.
+ */
 extern void gh_making_begin(void);
 extern void gh_making_end(void);
 extern bool gh_making_was_cut_off(void);

@@ -2,13 +2,14 @@
  * resident.c
  *		Pages of relations that stay on a device: a scan's use of them.
  *
- * A block that the visibility map has as all-visible holds rows that every snapshot sees.  To set the bit moves the
- * LSN of the map's page, and to clear it takes the bit away.  So a block that was all-visible when it was copied, and is now, by a
- * map's page with the same LSN, still has the rows that it had.  Where that LSN has moved, the heap page's own LSN
- * tells.  README, "Resident pages", has all the rules, and what each rests on.
+ * A block that the visibility map has as all-visible holds rows that every snapshot sees.  To set the bit
+ * moves the LSN of the map's page, and to clear it takes the bit away.  So a block that was all-visible when
+ * it was copied, and is now, by a map's page with the same LSN, still has the rows that it had.  Where that
+ * LSN has moved, the heap page's own LSN tells.  README, "Resident pages", has all the rules, and what each
+ * rests on.
  *
- * The order is: the snapshot is held; then the map's page is read, bits and LSN together; then, under its lock, the heap
- * page's LSN; then, beside the pin, its bytes.
+ * The order is: the snapshot is held; then the map's page is read, bits and LSN together; then, under its
+ * lock, the heap page's LSN; then, beside the pin, its bytes.
  */
 #include "postgres.h"
 
@@ -81,8 +82,8 @@ pages_on_all(Relation relation)
 }
 
 /*
- * About what share of so many pages a scan would have no need to read, from 0 to 1: for costs.  Of the pages that are on the
- * device which a scan would be given now, no more count than VACUUM has found all-visible.
+ * About what share of so many pages a scan would have no need to read, from 0 to 1: for costs.  Of the pages
+ * that are on the device which a scan would be given now, no more count than VACUUM has found all-visible.
  */
 double
 gh_resident_share(Relation relation, BlockNumber npages)
@@ -137,7 +138,10 @@ begin_use(GhResident *resident)
 	LWLockRelease(&file->lock);
 }
 
-/* The use ends with its context.  No request that names its spans is in flight, but those that were left to themselves. */
+/*
+ * The use ends with its context.  No request that names its spans is in flight, but those that were left to
+ * themselves.
+ */
 static void
 end_use(void *arg)
 {
@@ -166,8 +170,8 @@ end_use(void *arg)
 }
 
 /*
- * Begins a use of the relation's pages on a device, which ends with the context.  The snapshot is held.  NULL: there
- * are none, and none are to be put there.
+ * Begins a use of the relation's pages on a device, which ends with the context.  The snapshot is held.
+ * NULL: there are none, and none are to be put there.
  */
 GhResident *
 gh_resident_open(Relation relation, Snapshot snapshot, int device, MemoryContext context)
@@ -219,7 +223,10 @@ gh_resident_load(GhResident *resident, TimestampTz used)
 #define GH_GIVEN_UP_SPANS 64
 #define GH_GIVEN_UP_WAIT_MS 1000
 
-/* Gives up all pages of a file if nobody uses them, and they lie in short runs; roots: of the spans that they were in, or 0. */
+/*
+ * Gives up all pages of a file if nobody uses them, and they lie in short runs; roots: of the spans that they
+ * were in, or 0.
+ */
 static void
 give_up_scattered(GhResidentFile *file, GhRef roots[GH_GIVEN_UP_SPANS])
 {
@@ -236,8 +243,9 @@ give_up_scattered(GhResidentFile *file, GhRef roots[GH_GIVEN_UP_SPANS])
 }
 
 /*
- * Before all pages of the relation are brought: if nobody uses those that are there, and they lie in short runs, as after changes
- * of many, they are given up, so that all come in the order of the blocks.  Scans of long runs take half of the time or less.
+ * Before all pages of the relation are brought: if nobody uses those that are there, and they lie in short
+ * runs, as after changes of many, they are given up, so that all come in the order of the blocks.  Scans of
+ * long runs take half of the time or less.
  */
 void
 gh_resident_give_up_scattered(Relation relation, int device)
@@ -480,8 +488,9 @@ new_place(GhResident *resident, GhResidentPlace *at)
 }
 
 /*
- * A page was read, and is pinned: all of its rows were visible, and its LSN was that, when it was locked.  The answer is
- * what is to become of it, with the place in the note; of one that is to be put there, the lines are the caller's to set.
+ * A page was read, and is pinned: all of its rows were visible, and its LSN was that, when it was locked.
+ * The answer is what is to become of it, with the place in the note; of one that is to be put there, the
+ * lines are the caller's to set.
  */
 GhResidentOffer
 gh_resident_offer(GhResident *resident, BlockNumber block, XLogRecPtr lsn, bool may_keep, GhResidentNote *note)

@@ -36,7 +36,9 @@ typedef enum GhResidentOffer
 	GH_RESIDENT_KEEP			/* it is to be put there */
 } GhResidentOffer;
 
-/* A page that was offered with another answer than NOT: for the others, when the device has done the request. */
+/*
+ * A page that was offered with another answer than NOT: for the others, when the device has done the request.
+ */
 typedef struct GhResidentNote
 {
 	BlockNumber block;

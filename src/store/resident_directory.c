@@ -2,8 +2,8 @@
  * resident_directory.c
  *		The files of relations that have pages on devices: found by device and file, of all databases.
  *
- * A file that is opened stays.  One that nobody has open goes when its relation has another file, or is no more, or when
- * its pages have to make room for those of others.
+ * A file that is opened stays.  One that nobody has open goes when its relation has another file, or is no
+ * more, or when its pages have to make room for those of others.
  */
 #include "postgres.h"
 
@@ -134,7 +134,9 @@ free_list(KeyList *list)
 
 /* ------------------------------------------------------ what has become of them */
 
-/* Whether the relation still has the file, or its database is another one, of which that is not known here. */
+/*
+ * Whether the relation still has the file, or its database is another one, of which that is not known here.
+ */
 bool
 gh_resident_has_file(const GhResidentKey *key, Oid relid)
 {
@@ -173,7 +175,9 @@ is_as_it_should_be(const GhResidentFile *file, Oid relid)
 	return !file->doomed && file->relid == relid && file->in_recovery == RecoveryInProgress();
 }
 
-/* The file if it is there and as it should be, opened; NULL: there is none.  *stale: it is to be made anew. */
+/*
+ * The file if it is there and as it should be, opened; NULL: there is none.  *stale: it is to be made anew.
+ */
 static GhResidentFile *
 find_file(const GhResidentKey *key, Oid relid, bool *stale)
 {
@@ -289,8 +293,8 @@ shrink_file(const GhResidentKey *key, Oid relid)
 }
 
 /*
- * Gives up some pages of the file that was used longest ago, of those on the device that nobody uses and that were not
- * used for a second; false: there is none.
+ * Gives up some pages of the file that was used longest ago, of those on the device that nobody uses and that
+ * were not used for a second; false: there is none.
  */
 bool
 gh_resident_make_room(uint32 device, const GhResidentFile *but)

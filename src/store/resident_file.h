@@ -29,7 +29,9 @@ typedef struct GhResidentKey
 	uint32		number;			/* relfilenumber */
 } GhResidentKey;
 
-/* A block; all zero: it is not on the device.  Its place does not change as long as anybody may know of it. */
+/*
+ * A block; all zero: it is not on the device.  Its place does not change as long as anybody may know of it.
+ */
 typedef struct GhResidentBlock
 {
 	XLogRecPtr	map_lsn;		/* of the map's page by which it was all-visible: not 0 */
@@ -40,8 +42,9 @@ typedef struct GhResidentBlock
 } GhResidentBlock;
 
 /*
- * What is known of a chunk as a whole, behind its blocks: all of them are there by the same LSN, in places of one span that lie
- * one behind the other.  Guarded as the blocks are; whoever changes one of these forgets it.
+ * What is known of a chunk as a whole, behind its blocks: all of them are there by the same LSN, in places of
+ * one span that lie one behind the other.  Guarded as the blocks are; whoever changes one of these forgets
+ * it.
  */
 typedef struct GhChunkWhole
 {

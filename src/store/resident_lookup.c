@@ -2,9 +2,9 @@
  * resident_lookup.c
  *		Pages of relations that stay on a device: which of a relation's blocks are there, and are what they were.
  *
- * Blocks are looked up a chunk at a time, and what is found are runs of them: what a query pays for each of its pages is paid here.
- * Where all blocks of a chunk were what they were, and lie side by side, that is noted with the chunk (GhChunkWhole).  Then a query
- * looks at the map's bits and at the LSN, and at no block.
+ * Blocks are looked up a chunk at a time, and what is found are runs of them: what a query pays for each of
+ * its pages is paid here. Where all blocks of a chunk were what they were, and lie side by side, that is
+ * noted with the chunk (GhChunkWhole).  Then a query looks at the map's bits and at the LSN, and at no block.
  * README, "Resident pages", has the rules.
  */
 #include "postgres.h"
@@ -18,7 +18,10 @@
 
 /* --------------------------------------------------------------------- maps */
 
-/* Reads a page of the map; at the fault point its LSN, and its bits later, as if there were no lock over both. */
+/*
+ * Reads a page of the map; at the fault point its LSN, and its bits later, as if there were no lock over
+ * both.
+ */
 static void
 read_map_now(const GhResident *resident, BlockNumber number, GhMapPage *map)
 {
@@ -33,8 +36,8 @@ read_map_now(const GhResident *resident, BlockNumber number, GhMapPage *map)
 }
 
 /*
- * Reads a page of the map.  At the fault point it is the one that this process's last use of the relation has read: as if
- * it were read before the snapshot was taken.
+ * Reads a page of the map.  At the fault point it is the one that this process's last use of the relation has
+ * read: as if it were read before the snapshot was taken.
  */
 static void
 read_map(const GhResident *resident, BlockNumber number, GhMapPage *map)
@@ -84,8 +87,8 @@ gh_resident_map(GhResident *resident, BlockNumber block)
 /* --------------------------------------------------------- blocks of a chunk */
 
 /*
- * Copies what is known of the chunk.  No more is done under the lock: who begins or ends a use needs it alone, and would wait
- * for all that look up.
+ * Copies what is known of the chunk.  No more is done under the lock: who begins or ends a use needs it
+ * alone, and would wait for all that look up.
  */
 static void
 copy_chunk(GhResident *resident)
@@ -124,9 +127,9 @@ is_visible(const GhMapPage *map, BlockNumber block)
 }
 
 /*
- * Blocks of a chunk, from one up to another, which the same page of the map has: what is known of them, and which of them are what
- * they were by that page alone; which may be so yet, although it has changed (doubted), and which are in the place
- * behind that of the block before.  Returns how many are doubted.
+ * Blocks of a chunk, from one up to another, which the same page of the map has: what is known of them, and
+ * which of them are what they were by that page alone; which may be so yet, although it has changed
+ * (doubted), and which are in the place behind that of the block before.  Returns how many are doubted.
  */
 static uint32
 judge_by_map(GhResident *resident, uint32 from, uint32 to, const GhMapPage *map, uint64 *doubted)
@@ -194,9 +197,9 @@ renew(GhResident *resident, const uint64 *renewed)
 #define GH_LSNS_AHEAD 8
 
 /*
- * Of doubted blocks whose pages are in shared buffers, the pages' LSNs tell (rule 3): those that have the copies' LSNs
- * are not read.  The map's pages have been read before, under their locks: whatever a page was changed by before it was all-visible
- * there is to be seen in its LSN.
+ * Of doubted blocks whose pages are in shared buffers, the pages' LSNs tell (rule 3): those that have the
+ * copies' LSNs are not read.  The map's pages have been read before, under their locks: whatever a page was
+ * changed by before it was all-visible there is to be seen in its LSN.
  */
 static void
 judge_by_heap(GhResident *resident, const uint64 *doubted, uint32 count)
@@ -334,8 +337,8 @@ count_set(const uint64 *fresh, const uint64 *follows, uint32 from, uint32 most)
 }
 
 /*
- * How many blocks from that one on, `most` at most, have their rows on the device, in places of one span that lie one behind
- * the other: these need not be read.  *at: where the first one is, and its lines.
+ * How many blocks from that one on, `most` at most, have their rows on the device, in places of one span that
+ * lie one behind the other: these need not be read.  *at: where the first one is, and its lines.
  */
 uint32
 gh_resident_find(GhResident *resident, BlockNumber block, uint32 most, GhResidentPlace *at)

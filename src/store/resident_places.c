@@ -4,9 +4,10 @@
  *
  * All of it is for a file whose lock is held: exclusively, unless it is said otherwise.
  *
- * What is in a place does not change as long as a process may have been told of it.  A block whose page has changed gets
- * another place, and the old one is given up.  It can be used again when everybody is gone who had begun by then: the
- * users are counted by two periods, and a new one begins when those of the one before are gone.
+ * What is in a place does not change as long as a process may have been told of it.  A block whose page has
+ * changed gets another place, and the old one is given up.  It can be used again when everybody is gone who
+ * had begun by then: the users are counted by two periods, and a new one begins when those of the one before
+ * are gone.
  */
 #include "postgres.h"
 
@@ -166,8 +167,9 @@ gh_file_add_span(dsa_area *area, GhResidentFile *file, GhRef root, uint32 npages
 }
 
 /*
- * A span that is gone, or is given up, which nobody holds then.  Blocks that are in it are not there any more: their
- * places say so.  Its root stays known until what is left of it was given back, which others may keep from that for now.
+ * A span that is gone, or is given up, which nobody holds then.  Blocks that are in it are not there any
+ * more: their places say so.  Its root stays known until what is left of it was given back, which others may
+ * keep from that for now.
  */
 void
 gh_file_lose_span(dsa_area *area, GhResidentFile *file, uint32 number)
@@ -214,8 +216,8 @@ gh_file_is_worn(dsa_area *area, const GhResidentFile *file)
 /* ------------------------------------------------------------------- blocks */
 
 /*
- * Some blocks, the number-th GH_CHUNK_BLOCKS of them; NULL: nothing is known of these, or there is no memory for it.  With
- * `make` false the lock may be a shared one.
+ * Some blocks, the number-th GH_CHUNK_BLOCKS of them; NULL: nothing is known of these, or there is no memory
+ * for it.  With `make` false the lock may be a shared one.
  */
 GhResidentBlock *
 gh_file_chunk(dsa_area *area, GhResidentFile *file, uint32 number, bool make)
@@ -251,7 +253,10 @@ block_of(dsa_area *area, GhResidentFile *file, GhFileChunk *chunk, BlockNumber b
 	return chunk->blocks != NULL ? &chunk->blocks[block % GH_CHUNK_BLOCKS] : NULL;
 }
 
-/* A page that is on the device now, or that still is what it was.  Many are noted at a time, mostly of the same chunk. */
+/*
+ * A page that is on the device now, or that still is what it was.  Many are noted at a time, mostly of the
+ * same chunk.
+ */
 void
 gh_file_set_block(dsa_area *area, GhResidentFile *file, GhFileSpan *spans, GhFileChunk *chunk,
 				  const GhResidentNote *note)
@@ -293,11 +298,17 @@ gh_file_set_block(dsa_area *area, GhResidentFile *file, GhFileSpan *spans, GhFil
 	block->there = 1;
 }
 
-/* How many blocks a run is to have, on average, lest runs be short; and how many runs there are at least, then. */
+/*
+ * How many blocks a run is to have, on average, lest runs be short; and how many runs there are at least,
+ * then.
+ */
 #define GH_SHORT_RUN 16
 #define GH_SHORT_RUNS_MIN 64
 
-/* Whether blocks that follow one another have places that do not, as many do after changes; the lock may be a shared one. */
+/*
+ * Whether blocks that follow one another have places that do not, as many do after changes; the lock may be a
+ * shared one.
+ */
 bool
 gh_file_is_scattered(dsa_area *area, const GhResidentFile *file)
 {
@@ -343,7 +354,10 @@ gh_file_count_blocks(dsa_area *area, const GhResidentFile *file, bool ended)
 	return blocks;
 }
 
-/* Nobody uses it: all spans and blocks are given up.  False: a span is being given up by others, and is known until then. */
+/*
+ * Nobody uses it: all spans and blocks are given up.  False: a span is being given up by others, and is known
+ * until then.
+ */
 bool
 gh_file_forget_all(dsa_area *area, GhResidentFile *file)
 {

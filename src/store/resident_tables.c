@@ -8,8 +8,8 @@
  * changed (resident.c).  A few blocks may lack the mark if every snapshot saw their rows then
  * (../heap/settled.c), and their pages have the LSNs that they had.
  *
- * Or it has the entries of a copy of an index: then it is found by the index's file, and is that copy's as long as its
- * generation is the same.
+ * Or it has the entries of a copy of an index: then it is found by the index's file, and is that copy's as
+ * long as its generation is the same.
  *
  * A table is of one executor of the service, and so are all that a pipeline probes.  So sessions of each
  * executor have tables of their own.
@@ -220,8 +220,9 @@ gh_resident_table_source(Relation relation, int device, const uint8 identity[PG_
 }
 
 /*
- * The same of the copy of an index in shared memory: the table has its entries, whatever has become of the rows since.  For
- * which of them it is right is asked for each use, by the copy's generation (../fragment/device_copy.c).
+ * The same of the copy of an index in shared memory: the table has its entries, whatever has become of the
+ * rows since.  For which of them it is right is asked for each use, by the copy's generation
+ * (../fragment/device_copy.c).
  */
 GhTableSource *
 gh_resident_table_source_of_copy(Relation index, uint64 generation, int device,
@@ -408,8 +409,8 @@ gh_resident_table_may_stay(const GhTableSource *source, uint64 bytes)
 }
 
 /*
- * A place for a table of so many bytes; NULL: there is no room.  Others go for it if such a table is wanted for the second time:
- * queries with another constant each time do not drive out what is used again.
+ * A place for a table of so many bytes; NULL: there is no room.  Others go for it if such a table is wanted
+ * for the second time: queries with another constant each time do not drive out what is used again.
  */
 static ResidentTable *
 make_place(const TableKey *key, uint64 bytes)

@@ -30,8 +30,9 @@
 /* Of either kind more than will be in use at a time. */
 #define GH_COPY_PLACES 256
 /*
- * What failed is not tried again for so long, twice as long with each time in a row, and for the greatest time at most: who
- * was cancelled, or found a moment's lack of memory, hardly waits, and what fails for good costs little.
+ * What failed is not tried again for so long, twice as long with each time in a row, and for the greatest
+ * time at most: who was cancelled, or found a moment's lack of memory, hardly waits, and what fails for good
+ * costs little.
  */
 #define GH_REFUSED_MS_MIN 1000
 #define GH_REFUSED_MS 60000
@@ -129,7 +130,10 @@ is_same(const Place *a, const Place *b)
 		a->tablespace == b->tablespace;
 }
 
-/* One that is ready, or is not: an index may have one of each, for another copy is made beside the one that is in use. */
+/*
+ * One that is ready, or is not: an index may have one of each, for another copy is made beside the one that
+ * is in use.
+ */
 static Place *
 find_one(GhCopyKind kind, Relation relation, bool ready)
 {
@@ -199,7 +203,9 @@ forget_gone(void)
 	}
 }
 
-/* Whether it may go: a copy that took long to make stays for a time after each use, or two would take turns. */
+/*
+ * Whether it may go: a copy that took long to make stays for a time after each use, or two would take turns.
+ */
 static bool
 may_go(Place *place, PlaceState state)
 {
@@ -231,7 +237,10 @@ gh_shared_copies_drop_database(Oid database)
 	LWLockRelease(&copies->lock);
 }
 
-/* That one goes which was used longest ago, of all in that state but for one, which may be NULL; false: there is none. */
+/*
+ * That one goes which was used longest ago, of all in that state but for one, which may be NULL; false: there
+ * is none.
+ */
 static bool
 free_oldest(PlaceState state, const Place *but)
 {
@@ -250,7 +259,10 @@ free_oldest(PlaceState state, const Place *but)
 	return oldest != NULL;
 }
 
-/* What all take with so many bytes more of that one, if it grows, or of a new one; at_least: but for others that may go. */
+/*
+ * What all take with so many bytes more of that one, if it grows, or of a new one; at_least: but for others
+ * that may go.
+ */
 static GhCopiesTaken
 taken(bool at_least, const Place *but, uint64 more, bool grows)
 {
@@ -270,7 +282,10 @@ taken(bool at_least, const Place *but, uint64 more, bool grows)
 	return sum;
 }
 
-/* Room for so many bytes, of that one that grows or of a new one, at the cost of others than it, which may be NULL; false: there is none. */
+/*
+ * Room for so many bytes, of that one that grows or of a new one, at the cost of others than it, which may be
+ * NULL; false: there is none.
+ */
 static bool
 make_room(uint64 bytes, const Place *but, bool grows)
 {
@@ -302,7 +317,10 @@ fits_instead(uint64 bytes, Place *place)
 	return gh_copies_fit(sum) && gh_copies_leave_room(bytes - Min(bytes, place->bytes));
 }
 
-/* Room for a new one beside one that is in use, which may be NULL; where there is none for both, in the place of that. */
+/*
+ * Room for a new one beside one that is in use, which may be NULL; where there is none for both, in the place
+ * of that.
+ */
 static bool
 make_room_beside(uint64 bytes, Place **in_use)
 {
@@ -595,7 +613,10 @@ gh_shared_copy_was_seen(GhCopyKind kind, Relation relation)
 	return seen;
 }
 
-/* Whether so many bytes more may be taken for the copy, at the cost of others.  False: not, or it is in the list no more. */
+/*
+ * Whether so many bytes more may be taken for the copy, at the cost of others.  False: not, or it is in the
+ * list no more.
+ */
 bool
 gh_shared_copy_may_grow(const GhCopyHold *hold, uint64 bytes)
 {

@@ -71,7 +71,10 @@ extern void gh_shared_copy_count_use(int place);
 extern bool gh_shared_copy_look(GhCopyKind kind, Relation relation, GhCopyFacts *facts);
 /* That one is right for nothing any more: it leaves the list.  Another one is made no sooner for that. */
 extern void gh_shared_copy_retire(GhCopyKind kind, Relation relation, uint64 generation);
-/* Whether one may be made now: not while somebody does, nor soon after it was refused, or made and it was slow. */
+/*
+ * Whether one may be made now: not while somebody does, nor soon after it was refused, or made and it was
+ * slow.
+ */
 extern bool gh_shared_copy_is_due(GhCopyKind kind, Relation relation);
 /* Whether somebody makes one now. */
 extern bool gh_shared_copy_is_made(GhCopyKind kind, Relation relation);
@@ -79,10 +82,10 @@ extern bool gh_shared_copy_is_made(GhCopyKind kind, Relation relation);
 extern void gh_shared_copy_host(GhCopyHold *hold, GhHost *host);
 
 /*
- * For those who make one: an empty area with a root of so many bytes, all 0, while nobody else makes a copy of it.  It
- * takes about so many bytes, for which others go, those that were used longest ago first.  One of it that is there stays in use until
- * this one is published, but where there is no room for both.  False: not now, or there is no room.  Then publish or abandon; abandon
- * also after an error.
+ * For those who make one: an empty area with a root of so many bytes, all 0, while nobody else makes a copy
+ * of it.  It takes about so many bytes, for which others go, those that were used longest ago first.  One of
+ * it that is there stays in use until this one is published, but where there is no room for both.  False: not
+ * now, or there is no room.  Then publish or abandon; abandon also after an error.
  */
 extern bool gh_shared_copy_begin(GhCopyKind kind, Relation relation, uint64 bytes, Size root_bytes, GhCopyHold *hold);
 /* Memory of it; false: there is none. */

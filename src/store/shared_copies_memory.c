@@ -2,7 +2,8 @@
  * shared_copies_memory.c
  *		Memory of copies in shared memory: how much they may take, and what is in the area that each has.
  *
- * What the system refuses is an error of PostgreSQL's, thrown with the area's lock held: so it is run guarded.
+ * What the system refuses is an error of PostgreSQL's, thrown with the area's lock held: so it is run
+ * guarded.
  */
 #include "postgres.h"
 

@@ -107,7 +107,10 @@ check_outside(const GhStoredInfo *info, const GhKeys *keys, uint8 *ops)
 	}
 }
 
-/* 54000 where the row of what was done and found might be too large: nothing is done then.  value_bytes: of one in its array. */
+/*
+ * 54000 where the row of what was done and found might be too large: nothing is done then.  value_bytes: of
+ * one in its array.
+ */
 static void
 check_result_size(Size value_bytes, const uint8 *ops, uint64 count)
 {
@@ -159,8 +162,8 @@ check_values(const GhMixedBatch *batch, const bool *nulls)
 /* ------------------------------------------------------------------ results */
 
 /*
- * Keys that are outside were neither found nor removed, whatever was done in their place.  The batch is of the
- * keys from `first` on.
+ * Keys that are outside were neither found nor removed, whatever was done in their place.  The batch is of
+ * the keys from `first` on.
  */
 static void
 forget_outside(const GhKeys *keys, uint64 first, const GhMixedBatch *batch)

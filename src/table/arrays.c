@@ -284,7 +284,10 @@ gh_make_bigint_array(const uint64 *values, const uint8 *present, uint64 count)
 	return array;
 }
 
-/* stride: bytes from one position's value to the next one's; 0: those that are present lie one behind the other */
+/*
+ * stride: bytes from one position's value to the next one's; 0: those that are present lie one behind the
+ * other
+ */
 static ArrayType *
 make_bytea_array(int value_size, const char *values, Size stride, const uint8 *present, uint64 count)
 {
