@@ -211,12 +211,21 @@ gh_aggregate_put_groups(GhAggregateNode *node, GhPutRecord put, void *arg)
 }
 
 /*
- * The groups of the first level go to files, or come from such, of which the second level is made part by
- * part.
+ * Bytes of the groups of a part that is read from files: with a second level, whose groups, mostly fewer, are
+ * there, too, less.
  */
-void
-gh_aggregate_part_files(GhAggregateNode *node)
+static Size
+part_limit(const GhAggregateNode *node)
 {
+	return node->distinct != NULL || node->sets != NULL ? Max(node->fragment.memory_limit / 4 * 3, GH_MEMORY_MIN) :
+		node->fragment.memory_limit;
+}
+
+/* Files for groups, or to read those that participants leave; of two levels the second is made part by part. */
+void
+gh_aggregate_create_files(GhAggregateNode *node)
+{
+	node->files = gh_group_files_create(node->fragment.css.ss.ps.state->es_query_cxt, part_limit(node));
 	if (node->is_part_key != NULL)
 		gh_group_files_part_by(node->files, node->groups, node->is_part_key, node->fragment.css.ss.ps.plan->plan_rows);
 }
@@ -232,10 +241,7 @@ gh_aggregate_spill(GhFragment *fragment)
 	if (fragment->member != NULL && gh_aggregate_put_shared(node))
 		return;
 	if (node->files == NULL)
-	{
-		node->files = gh_group_files_create(node->fragment.css.ss.ps.state->es_query_cxt, gh_aggregate_part_limit(node));
-		gh_aggregate_part_files(node);
-	}
+		gh_aggregate_create_files(node);
 	gh_aggregate_put_groups(node, gh_group_files_put, node->files);
 }
 

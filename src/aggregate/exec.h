@@ -164,17 +164,6 @@ gh_aggregate_expected(const GhAggregateNode *node)
 	return Max(expected, 1);
 }
 
-/*
- * Bytes of the groups of a part that is read from files: with a second level, whose groups, mostly fewer, are
- * there, too, less.
- */
-static inline Size
-gh_aggregate_part_limit(const GhAggregateNode *node)
-{
-	return node->distinct != NULL || node->sets != NULL ? Max(node->fragment.memory_limit / 4 * 3, GH_MEMORY_MIN) :
-		node->fragment.memory_limit;
-}
-
 /* Sets of groups that each row is added to. */
 static inline int
 gh_aggregate_nsets(const GhAggregateNode *node)
@@ -227,7 +216,7 @@ extern void gh_aggregate_add_parts(GhAggregateNode *node, const char *records, S
 extern void gh_aggregate_end_input(GhFragment *fragment);
 extern void gh_aggregate_start_anew(GhFragment *fragment);
 extern void gh_aggregate_close_files(GhAggregateNode *node);
-extern void gh_aggregate_part_files(GhAggregateNode *node);
+extern void gh_aggregate_create_files(GhAggregateNode *node);
 
 /* regroup.c */
 extern bool gh_regroup_next(GhAggregateNode *node);

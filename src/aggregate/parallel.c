@@ -593,8 +593,7 @@ take_parts(GhAggregateNode *node)
 		.close = close_files,
 		.arg = member,
 	};
-	node->files = gh_group_files_create(node->fragment.css.ss.ps.state->es_query_cxt, gh_aggregate_part_limit(node));
-	gh_aggregate_part_files(node);
+	gh_aggregate_create_files(node);
 	gh_group_files_share(node->files, &member->parts);
 }
 

@@ -392,26 +392,10 @@ gh_whole_cost_in_memory(Cost cost, Cost pages)
 	return cost - spared(&weight);
 }
 
-static Path *
-cheapest_of(const List *paths)
-{
-	Path	   *cheapest = NULL;
-	ListCell   *lc;
-
-	foreach(lc, paths)
-	{
-		Path	   *path = lfirst(lc);
-
-		if (cheapest == NULL || path->total_cost < cheapest->total_cost)
-			cheapest = path;
-	}
-	return cheapest;
-}
-
 void
 gh_weigh_planned(PlannerInfo *root, const RelOptInfo *grouped, GhPlanned *planned)
 {
-	Path	   *cheapest = gh_force_offload ? NULL : cheapest_of(grouped->pathlist);
+	Path	   *cheapest = gh_force_offload ? NULL : gh_cheapest_of(grouped->pathlist);
 	Weight		weight = {0};
 
 	planned->is_weighed = true;
@@ -463,7 +447,7 @@ weigh_subqueries(const PlannerGlobal *glob)
 	foreach(lc, glob->subroots)
 	{
 		PlannerInfo *root = lfirst(lc);
-		Path	   *path = cheapest_of(fetch_upper_rel(root, UPPERREL_FINAL, NULL)->pathlist);
+		Path	   *path = gh_cheapest_of(fetch_upper_rel(root, UPPERREL_FINAL, NULL)->pathlist);
 		Weight		weight = {0};
 		Cost	   *each = palloc(sizeof(Cost));
 
@@ -485,7 +469,7 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_r
 		previous_hook(root, stage, input_rel, output_rel, extra);
 	if (!weighed.is_wanted || stage != UPPERREL_FINAL || root->parent_root != NULL || root->query_level != 1)
 		return;
-	path = cheapest_of(output_rel->pathlist);
+	path = gh_cheapest_of(output_rel->pathlist);
 	if (path == NULL)
 		return;
 	weighed = (GhWeighed) {.is_wanted = true};

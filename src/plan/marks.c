@@ -118,3 +118,20 @@ gh_unmarked(Expr *expr)
 	}
 	return inside;
 }
+
+/* The path that costs least; NULL: there is none. */
+Path *
+gh_cheapest_of(const List *paths)
+{
+	Path	   *cheapest = NULL;
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		Path	   *path = lfirst(lc);
+
+		if (cheapest == NULL || path->total_cost < cheapest->total_cost)
+			cheapest = path;
+	}
+	return cheapest;
+}

@@ -371,7 +371,6 @@ is_better(const Choice *unnested, const Choice *choice, GhUnnested done, bool re
 {
 	double		share = done == GH_UNNESTED_ARMS ? GH_ARMS_SHARE : done == GH_UNNESTED_KEYS ? GH_KEYS_SHARE :
 		done == GH_UNNESTED_NOT_IN ? GH_ANTI_JOIN_SHARE : reads_all ? GH_UNNESTED_WHOLE_SHARE : GH_UNNESTED_SHARE;
-
 	Cost		in_memory;
 	Cost		unnested_in_memory;
 	Cost		cost = cost_of_subqueries(choice, unnested->plan, &in_memory);

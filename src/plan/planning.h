@@ -60,6 +60,7 @@ extern double gh_parallel_divisor(int workers);
 extern bool gh_joins_are_searched_at_random(PlannerInfo *root);
 extern bool gh_costs_less(PlannerInfo *root, double rows, Cost startup, Cost total, Cost other_startup,
 						  Cost other_total);
+extern Path *gh_cheapest_of(const List *paths);
 extern List *gh_costs_list(Cost startup, Cost total);
 extern void gh_read_costs(List *list, Cost *startup, Cost *total);
 extern Expr *gh_marked(Expr *expr);

@@ -76,22 +76,6 @@ least_of_joins(PlannerInfo *root, Path *chain, Path *scan, const GhSpared *spare
 
 /* ------------------------------------------------------------------- as if */
 
-static Path *
-cheapest_of(const List *paths)
-{
-	Path	   *cheapest = NULL;
-	ListCell   *lc;
-
-	foreach(lc, paths)
-	{
-		Path	   *path = lfirst(lc);
-
-		if (cheapest == NULL || path->total_cost < cheapest->total_cost)
-			cheapest = path;
-	}
-	return cheapest;
-}
-
 /* The table that the path reads by itself, if it is a grouping of ours; or NULL. */
 static RelOptInfo *
 table_read(PlannerInfo *root, Path *path)
@@ -121,7 +105,7 @@ cheapest_with_columns(const GhAggregateInputs *inputs, RelOptInfo *table, GhPath
 
 	of_table->columns_share = table->allvisfrac;
 	of_input->has_whole[0] = of_input->has_whole[1] = false;
-	path = cheapest_of(paths_aside(inputs));
+	path = gh_cheapest_of(paths_aside(inputs));
 	*of_table = before_table;
 	*of_input = before_input;
 	return path;
@@ -191,7 +175,7 @@ gh_want_columns(const GhAggregateInputs *inputs, GhPathsAside paths_aside)
 	/* of reasons there would be two of each */
 	if (!gh_prewarm_columns || !gh_service_enabled() || gh_force_offload || gh_collects_why || !gh_enable_aggregate)
 		return;
-	best = cheapest_of(inputs->output_rel->pathlist);
+	best = gh_cheapest_of(inputs->output_rel->pathlist);
 	if (best == NULL)
 		return;
 	consider_read(root, best);
