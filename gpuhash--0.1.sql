@@ -476,7 +476,7 @@ CREATE VIEW gpuhash_resident AS
 		r.resident, r.bytes, r.last_used, r.hits, r.revalidated, r.why_not, r.tables, r.table_bytes
 	FROM gpuhash_list_resident() AS r;
 
-COMMENT ON VIEW gpuhash_resident IS 'tables of this database with pages that stay on GPUs, and indexes of which there are copies in shared memory';
+COMMENT ON VIEW gpuhash_resident IS 'tables of this database with pages that stay on GPUs, and indexes of which there are copies on GPUs or in shared memory';
 COMMENT ON COLUMN gpuhash_resident.device IS 'NULL: a copy of an index, or columns, in shared memory';
 COMMENT ON COLUMN gpuhash_resident.blocks IS 'pages that the table has';
 COMMENT ON COLUMN gpuhash_resident.resident IS 'pages that are on the GPU, some of which may have changed since';
@@ -484,7 +484,7 @@ COMMENT ON COLUMN gpuhash_resident.bytes IS 'memory of the GPU for them';
 COMMENT ON COLUMN gpuhash_resident.hits IS 'pages that queries did not have to read; of a copy of an index, joins that used it';
 COMMENT ON COLUMN gpuhash_resident.revalidated IS 'pages of which the server''s own had to be looked at, and which had not changed';
 COMMENT ON COLUMN gpuhash_resident.why_not IS 'why there are no more, as of the last query that found no room';
-COMMENT ON COLUMN gpuhash_resident.tables IS 'joins'' hash tables of its rows that stay on the GPU, too; of an index, its copy, or tables that were made of that';
+COMMENT ON COLUMN gpuhash_resident.tables IS 'joins'' hash tables of its rows that stay on the GPU, too; of an index, its copy';
 COMMENT ON COLUMN gpuhash_resident.table_bytes IS 'memory of the GPU, or shared memory, for these';
 
 CREATE VIEW gpuhash_stat AS SELECT * FROM gpuhash_service_stat();

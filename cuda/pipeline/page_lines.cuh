@@ -50,6 +50,34 @@ read_line(const pipe_view &view, const ROW &row, const GhPageRef &asked, const u
 }
 
 /*
+ * Reads a line of a leaf page, as read_line() does; first: of its entries.  One that is not of one row goes back.
+ */
+template <typename ROW> static __device__ __forceinline__ bool
+read_entry(const pipe_view &view, const ROW &row, const uint8_t *page, const uint8_t *text_at, uint32_t page_lines,
+		   uint32_t first, uint32_t number, line_seen *seen)
+{
+	GhPageTuple tuple;
+	GhLeafEntryKind kind;
+	uint32_t	block;
+
+	*seen = {false, false, false};
+	if (number < first || !gh_line_is_normal(page, number))
+		return true;
+	kind = gh_leaf_entry(page, view.page_bytes, page_lines, number, &tuple, &block);
+	if (kind == GH_LEAF_BROKEN)
+		return false;
+	seen->visible = true;
+	if (kind == GH_LEAF_ELSE)
+		tuple.natts = 0;
+	if (view.shape->ncolumns > 0 && !load_columns(view.shape, row, page, text_at, &tuple, 0, &seen->back))
+		return false;
+	if (view.shape->tids != 0)
+		row.set(view.shape->tids - 1, GhValue{block, 0, 0});
+	seen->back |= kind == GH_LEAF_ELSE;
+	return true;
+}
+
+/*
  * Stores the page.  In a place later requests judge its headers, which others may have written to
  * while it was read: so there, who deleted a tuple is read once more, now that all infomasks have been
  * (gh_line_judge).

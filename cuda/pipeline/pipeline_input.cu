@@ -3,7 +3,7 @@
  *		The rows that a request brings to a pipeline: of pages, of columns that are handed over, of a table or of
  *		groups, and those of a table that no row matched.  They become the vectors of a batch.
  *
- * Of pages a block has one at a time, in shared memory, and every check is of this copy; a thread has a line.
+ * Of pages, or leaf pages, a block has one at a time, in shared memory, and every check is of this copy; a thread has a line.
  * Where the bytes are not those of a heap page, or a tuple is not of the shape, the whole page is handed
  * back. Pages are read where they are (readable, or in their places of spans), or are sent in one piece.
  * Texts stay where the page is on the device until the batch is done.
@@ -38,15 +38,16 @@ struct pages_input
 
 /* ---------------------------------------------------------------------- pages */
 
-/* A line of a page that has it; false: the page is broken. */
-static __device__ bool
+/* A line of a page that has it, or of a leaf page whose entries begin with that one; false: the page is broken. */
+template <bool LEAVES> static __device__ bool
 load_line(const pages_input &job, const GhPageRef &asked, const uint8_t *page, const uint8_t *text_at,
-		  uint32_t page_lines, uint32_t number, uint32_t row, uint32_t *all_seen)
+		  uint32_t page_lines, uint32_t first_entry, uint32_t number, uint32_t row, uint32_t *all_seen)
 {
 	line_values values(job.view.program, job.batch.values, row);
 	line_seen	seen;
 
-	if (!read_line(job.view, values, asked, job.bitmaps, page, text_at, page_lines, number, &seen))
+	if (LEAVES ? !read_entry(job.view, values, page, text_at, page_lines, first_entry, number, &seen) :
+		!read_line(job.view, values, asked, job.bitmaps, page, text_at, page_lines, number, &seen))
 		return false;
 	job.batch.state[row] = seen.untold || seen.back ? STATE_BACK : seen.visible ? STATE_LIVE : STATE_DROPPED;
 	job.batch.back[row] = seen.untold ? (uint32_t) GH_STEP_VISIBILITY : seen.back ? 0 : NO_STEP;
@@ -65,7 +66,7 @@ refuse_lines(const batch_view &batch, uint32_t first, uint32_t count)
 	}
 }
 
-static __global__ void __launch_bounds__(PAGE_THREADS)
+template <bool LEAVES> static __global__ void __launch_bounds__(PAGE_THREADS)
 pages_input_kernel(const __grid_constant__ pages_input job)
 {
 	extern __shared__ uint4 page_copy[];
@@ -79,6 +80,7 @@ pages_input_kernel(const __grid_constant__ pages_input job)
 		uint32_t	first = from.first;
 		const uint8_t *text_at = static_cast<const uint8_t *>(asked.page);
 		uint32_t	seen = 0;
+		uint32_t	first_entry = 1;
 		uint32_t	page_lines;
 		bool		broken;
 
@@ -93,9 +95,11 @@ pages_input_kernel(const __grid_constant__ pages_input job)
 			text_at = reinterpret_cast<const uint8_t *>(from.kept);
 		}
 		page_lines = gh_page_lines(page, job.view.page_bytes);
-		broken = asked.lines > page_lines;
+		if (LEAVES)
+			first_entry = gh_leaf_first_line(page, job.view.page_bytes);
+		broken = asked.lines > page_lines || first_entry == 0;
 		for (uint32_t i = threadIdx.x; i < asked.lines && !broken; i += PAGE_THREADS)
-			broken = !load_line(job, asked, page, text_at, page_lines, i + 1, first + i, &seen);
+			broken = !load_line<LEAVES>(job, asked, page, text_at, page_lines, first_entry, i + 1, first + i, &seen);
 		/* also keeps the copy until all have done with it */
 		if (__syncthreads_or(broken))
 			refuse_lines(job.batch, first, asked.lines);
@@ -248,7 +252,10 @@ launch_pages(cuda_pipeline *pipeline, const GhPipelineRequest *request, const ba
 	blocks *= far < input->pages / 2 ? NEAR_BLOCKS : PAGE_BLOCKS;
 	if (input->pages < blocks)
 		blocks = input->pages;
-	pages_input_kernel<<<blocks, PAGE_THREADS, job.view.page_bytes, pipeline->memory.stream>>>(job);
+	if (pipeline->plan.options.source.kind == GH_SOURCE_LEAVES)
+		pages_input_kernel<true><<<blocks, PAGE_THREADS, job.view.page_bytes, pipeline->memory.stream>>>(job);
+	else
+		pages_input_kernel<false><<<blocks, PAGE_THREADS, job.view.page_bytes, pipeline->memory.stream>>>(job);
 	PIPE_TRY(&pipeline->memory, launch_status(), error);
 	return GH_OK;
 }

@@ -207,8 +207,7 @@ parts_carve(const GhPipelineOptions *options, const pipe_counts *counts, carver 
 	(void) gh_pipeline_keys(options, &nkeys);
 	parts.program = carver->array<char>(options->program_bytes);
 	parts.shape = carver->array<GhPageShape>(1);
-	parts.attributes = carver->array<GhPageAttribute>(options->source.kind == GH_SOURCE_PAGES ?
-													  options->source.natts : 0);
+	parts.attributes = carver->array<GhPageAttribute>(gh_source_has_pages(&options->source) ? options->source.natts : 0);
 	parts.steps = carver->array<step_view>(options->nsteps);
 	parts.places = carver->array<vector_place>(GH_PROGRAM_VECTORS_MAX);
 	parts.copied = carver->array<vector_place>(GH_PROGRAM_VECTORS_MAX);
@@ -365,7 +364,7 @@ fill_parts(cuda_pipeline *pipeline, const pipe_parts *parts, const pipe_parts *d
 	memcpy(parts->program, options->program, options->program_bytes);
 	*parts->shape = pipeline->plan.shape;
 	parts->shape->attributes = device->attributes;
-	if (options->source.kind == GH_SOURCE_PAGES && options->source.natts > 0)
+	if (gh_source_has_pages(&options->source) && options->source.natts > 0)
 		memcpy(parts->attributes, options->source.attributes, options->source.natts * sizeof(GhPageAttribute));
 	for (uint32_t s = 0; s < options->nsteps; s++)
 		parts->steps[s] = {gh_step_begin(options, s), options->steps[s].end, options->steps[s].probe};
@@ -392,7 +391,7 @@ fill_view(cuda_pipeline *pipeline, const pipe_parts *device, uint32_t nsaved)
 	view->nprobes = options->nprobes;
 	view->sink = options->sink.kind;
 	view->seen_before = options->source.seen_before;
-	view->page_bytes = options->source.kind == GH_SOURCE_PAGES ? options->source.page_bytes : 0;
+	view->page_bytes = gh_source_has_pages(&options->source) ? options->source.page_bytes : 0;
 	view->parts = device->parts;
 	view->kept = device->kept;
 	view->plan.program = view->program;

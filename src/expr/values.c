@@ -342,7 +342,8 @@ gh_store_value(const GhColumn *column, Datum value, bool null, MemoryContext unp
 			vector->high[row] = column->length;
 			return true;
 		case GH_LOAD_TID:
-			break;
+			vector->low[row] = (uint64) DatumGetInt64(value);
+			return true;
 	}
 	return false;
 }

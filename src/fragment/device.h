@@ -41,7 +41,8 @@ typedef struct GhDeviceTable
 	int			rank;			/* 0: it is made of a scan; else one more than the highest of the tables that it is made with */
 	struct GhInnerSide *side;	/* what it is made of; NULL: that was not looked at yet */
 	GhSupply   *supply;			/* brings its rows; NULL: there are none, or others have brought them */
-	bool		copied;			/* they are the entries of the copy of an index (device_copy.c) */
+	bool		copied;			/* it is the copy of an index (device_copy.c) */
+	uint16	   *numbers;		/* and then, by the level's columns: what the table keeps of an entry; else NULL */
 	GhTable    *changed;		/* and keys whose rows are not the table's; NULL: there are none */
 	GhTable    *instead;		/* these rows; NULL: there are none */
 	GhTable    *table;			/* NULL: it was not made, or this process has no handle on it */
@@ -81,6 +82,7 @@ typedef struct GhDeviceRun
 	MemoryContext context;		/* of all that one run needs */
 	const GhEngine *engine;		/* NULL: the CPU engine does all */
 	int			number;			/* of its devices: the one for all pipelines of this run */
+	int			executor;		/* that has the tables, where copies of indexes are among them; -1: the process's */
 	int			turn;			/* of one of several: among them, from 0 on */
 	struct GhDeviceSet *set;	/* the fragment's pages are divided among several devices (device_set.c); NULL: this one has all */
 	/* of one of several: */
@@ -114,7 +116,6 @@ typedef enum GhCopyTable
 {
 	GH_COPY_NOT_USED,			/* there is none for it: the table is to be made otherwise */
 	GH_COPY_USED,
-	GH_COPY_OTHER,				/* one that was made of pages was there, and is borrowed */
 	GH_COPY_FAILED				/* the table's supply has, and says why */
 } GhCopyTable;
 
@@ -132,6 +133,7 @@ typedef struct GhDeviceSharedTables
 {
 	pg_atomic_uint32 number;	/* of the device, set before the first table */
 	pg_atomic_uint32 refused;	/* 1: they are not made there */
+	pg_atomic_uint32 executor;	/* of GhDeviceRun, and one more, set before the first table */
 	pg_atomic_uint32 asked;		/* ranks whose tables another than the elected participant has asked for */
 	pg_atomic_uint64 tables[GH_PROBES_MAX]; /* GhRef of the pipelines that make them, and then of tables; 0: none */
 	pg_atomic_uint32 becomes[GH_PROBES_MAX];	/* GhSharedTable */
@@ -237,6 +239,7 @@ extern bool gh_device_sample(GhFragment *fragment, BlockNumber npages,
 /* ---- device_joins.c ---- */
 
 extern void gh_device_list_tables(GhFragment *fragment);
+extern void gh_device_choose_executor(GhFragment *fragment);
 extern bool gh_device_prepare_tables(GhFragment *fragment);
 extern bool gh_device_make_tables(GhFragment *fragment);
 extern void gh_device_tell_inner_scans(GhFragment *fragment, bool told[GH_PROBES_MAX]);
@@ -268,7 +271,10 @@ extern void gh_device_leave_table(GhDeviceTable *table);
 
 /* ---- device_copy.c ---- */
 
+extern bool gh_device_has_copies(GhFragment *fragment);
+extern bool gh_device_map_copy(GhFragment *fragment, int number);
 extern GhCopyTable gh_device_copy_table(GhFragment *fragment, int number);
+extern void gh_device_probe_copy(const GhDeviceTable *table, GhProbe *probe, GhProbeFill *fills);
 
 /* ---- device_rows.c ---- */
 

@@ -1,19 +1,20 @@
 /*
  * device_copy.c
- *		The table of a join on the device, made of the copy of an index in shared memory (../store/README, "Copies of
- *		indexes"): nothing of the inner side is read but what has changed.
+ *		The copy of an index on the device as the table of a join (../index/README, "On a device"): nothing of the
+ *		inner side is read but what has changed.
  *
- * The table has all of the copy's entries.  It stays on the device as one that is made of pages does, but for as long as the
- * copy is there: whatever becomes of the relation, it is the copy's (../store/resident_tables.c).  Each query asks the copy for
- * the blocks that it is right for, in the query's snapshot (../index/README, "Copies").  Where there are others, keys are told
- * apart: those of which an entry is on such a block, or a row that the query sees there, are changed.  All of their rows go into
- * a small table of this query, those of entries on right blocks among them, and their keys into another one; probes look
- * there first (GhProbe.changed).  Where that would take longer than to make the table of pages that are on the device
+ * The table has all of the index's entries: the block of each one's row, and the columns.  It stays on the device as
+ * one that is made of pages does, but for as long as the copy is known: whatever becomes of the relation, it is the
+ * copy's (../store/resident_tables.c).  Each query asks for the blocks that it is right for, in the query's snapshot
+ * (../index/README, "Copies").  Where there are others, keys are told apart: those of which an entry is on such a
+ * block, or a row that the query sees there, are changed.  All of their rows go into a small table of this query,
+ * those of entries on right blocks among them, and their keys into another one; probes look there first
+ * (GhProbe.changed).  Both are made on the device, of the table's own rows and of the rows that were read on those
+ * blocks.  Where that would take longer than to make the table of pages that are on the device
  * (gh_copy_tells_apart), it is made of pages, as ever.
  *
- * No query makes a copy for this: of pages a table is made in less time.  gpuhash_prewarm() of the index
- * does, and queries by the CPU engine do.  One that there is is made again in the background, where it is not
- * right for many blocks.
+ * No query makes a copy for this: gpuhash_prewarm() of the index does.  One that there is is made again in the
+ * background, where it is not right for many blocks.
  *
  * The order is that of the proof: the query's snapshot is held, then the copy is asked.  Serializable
  * transactions do without, since no scan begins that would lock the relation.
@@ -23,58 +24,38 @@
 #include "access/genam.h"
 #include "access/tableam.h"
 #include "access/xact.h"
+#include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "utils/datum.h"
 #include "utils/rel.h"
 
-#include "engine/pipeline/record_row.h"
-#include "expr/values.h"
+#include "compat.h"
 #include "fragment/inner_side.h"
 #include "gpuhash.h"
-#include "hash.h"
 #include "service/faults.h"
+#include "service/service.h"
 #include "store/index_copies.h"
 
-/* Bytes of the device for an entry, at most about, beside its texts. */
-#define GH_ENTRY_BYTES(ncolumns) (32 + 8 * (ncolumns))
 /*
- * Of the host for a changed key, at most about: in the table of them, in arrays by its columns, and one that
- * it is supplied from.
+ * The programs that tell keys apart have a vector of nothing, which rows of the table are not looked up by; then the block, and
+ * the columns, as the table keeps them.
  */
-#define GH_CHANGED_BYTES(nkeys) (4 * sizeof(ChangedKey) + 16 * (nkeys) + 16)
+#define GH_APART_VARNO 1
+#define NOTHING_VECTOR 0
+#define VECTOR_OF(kept) ((kept) + 1)
 
-/*
- * A changed key, as the copy has it, and its number among them; and an entry of it, that one was found by, or
- * GH_NO_ENTRY.
- */
-typedef struct ChangedKey
+/* Of the host for a row that was read, beside its values, at most about. */
+#define GH_ROW_BYTES 64
+
+/* A row of a block that the copy is not right for, by the copy's columns. */
+typedef struct ReadRow
 {
-	uint64		key;
-	uint64		entry;
-	uint32		number;
-	char		status;
-} ChangedKey;
-
-#define GH_NO_ENTRY UINT64_MAX
-
-/*
- * Places of a table of keys, at least: all outer rows are looked up there.  In one of few places these are
- * the same few, which a device's memory gives one after the other: 280 keys in 330 places took twice as long
- * as 10,000 in 12,000.
- */
-#define GH_CHANGED_PLACES 65536.0
-
-#define SH_PREFIX changed_keys
-#define SH_ELEMENT_TYPE ChangedKey
-#define SH_KEY_TYPE uint64
-#define SH_KEY key
-#define SH_HASH_KEY(table, key) ((uint32) gh_mix64(key))
-#define SH_EQUAL(table, a, b) ((a) == (b))
-#define SH_SCOPE static inline
-#define SH_DECLARE
-#define SH_DEFINE
-#include "lib/simplehash.h"
+	struct ReadRow *next;
+	Datum	   *values;			/* as the programs that tell keys apart have them */
+	bool	   *nulls;
+} ReadRow;
 
 typedef struct Reader
 {
@@ -82,17 +63,15 @@ typedef struct Reader
 	GhDeviceTable *table;
 	const GhInnerSide *side;
 	Relation	index;
-	GhIndexCopy seen;			/* the copy that there is, which need not be attached: generation and blocks */
-	int			place;
-	GhCopyHold	hold;
-	const GhIndexCopy *copy;	/* attached; NULL: it is not */
+	GhIndexCopy copy;			/* the one on the device: its columns, generation, blocks */
 	GhCopyBlocks blocks;
-	int			sources[GH_PROGRAM_VECTORS_MAX];	/* by column of the side's program: the copy's */
 	/* what has changed */
-	changed_keys_hash *keys;
-	uint64	   *parts[GH_COPY_KEYS_MAX];	/* by column of the key, and number of the key */
-	uint32		parts_room;
-	uint64		heap_rows;
+	GhProgram  *program;
+	GhKeyPart	parts[GH_COPY_KEYS_MAX];
+	GhMarks    *marks;			/* none is set: all rows of the table are without a match */
+	GhTable    *stale;			/* blocks that the copy is not right for and has entries on; NULL: there are none */
+	ReadRow    *rows;
+	uint64		nrows;
 } Reader;
 
 /* --------------------------------------------------------------- what there is */
@@ -105,9 +84,12 @@ may_use(const GhFragment *fragment, const GhDeviceTable *table)
 	const GhLowerJoin *lower = table->level->lower;
 	const Snapshot snapshot = fragment->css.ss.ps.state->es_snapshot;
 
+	/* marks that participants share are made with their tables */
+	if (gh_lower_fills_inner(lower) && fragment->device->together)
+		return false;
 	return OidIsValid(lower->index) && gh_enable_index && gh_enable_resident && side->relation != NULL &&
 		side->joined == NULL && table->level->place_vector < 0 && side->nfilters == 0 &&
-		side->scan->plan->qual == NIL && !gh_lower_fills_inner(lower) && fragment->device->engine->shares_tables &&
+		side->scan->plan->qual == NIL && !lower->is_coded && fragment->device->engine->shares_tables &&
 		snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable();
 }
 
@@ -115,39 +97,75 @@ may_use(const GhFragment *fragment, const GhDeviceTable *table)
 static bool
 has_key(const Reader *reader)
 {
-	const GhKeySide *inner = reader->table->level->lower->keys[GH_INNER];
+	const GhLowerJoin *lower = reader->table->level->lower;
+	const GhKeySide *inner = lower->keys[GH_INNER];
 
-	if (inner->ncolumns != reader->copy->nkeys)
+	if (inner->ncolumns != reader->copy.nkeys)
 		return false;
 	for (int k = 0; k < inner->ncolumns; k++)
-		if (reader->copy->columns[k].attno != gh_relation_attno(reader->side->scan, inner->columns[k].attno) ||
-			!gh_key_is_integer(inner->columns[k].encoding))
+		if (reader->copy.columns[k].attno != gh_relation_attno(reader->side->scan, inner->columns[k].attno) ||
+			!gh_key_is_integer(inner->columns[k].encoding) ||
+			(inner->ncolumns > 1 && (gh_lower_part_bits(lower, GH_INNER, k) != reader->copy.columns[k].bits ||
+									 gh_lower_part_bits(lower, GH_OUTER, k) != reader->copy.columns[k].bits)))
 			return false;
 	return true;
 }
 
-/* Finds each column that the side's program reads; false: the copy lacks one. */
+/* What the table keeps of an entry for a column of the level; false: it lacks it. */
+static bool
+find_column(const Reader *reader, const GhJoinedColumn *column, uint16 *number)
+{
+	int			resno = reader->table->level->lower->kept_attnos[column->column];
+	AttrNumber	attno = gh_relation_attno(reader->side->scan, resno);
+
+	for (int c = 0; c < reader->copy.ncolumns; c++)
+	{
+		const GhCopyColumn *own = &reader->copy.columns[c];
+
+		if (own->attno == attno && own->column.load == column->load && own->column.scale == column->scale)
+		{
+			*number = GH_DEVICE_COPY_COLUMN(c);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Finds the key and each column that the probe fills; false: the copy lacks one. */
 static bool
 map_columns(Reader *reader)
 {
-	const GhProgram *program = reader->side->program;
-	const GhColumn *columns = gh_program_columns(program);
+	const GhJoinLevel *level = reader->table->level;
+	uint16	   *numbers = palloc(sizeof(uint16) * Max(level->ncolumns, 1));
 
-	for (uint32 v = 0; v < program->ncolumns; v++)
-	{
-		reader->sources[v] = -1;
-		for (int c = 0; c < reader->copy->ncolumns; c++)
-		{
-			const GhCopyColumn *column = &reader->copy->columns[c];
-
-			if (column->attno == columns[v].attribute && column->column.load == columns[v].load &&
-				column->column.scale == columns[v].scale)
-				reader->sources[v] = c;
-		}
-		if (reader->sources[v] < 0)
+	if (!gh_index_copy_methods()->describe(reader->index, &reader->copy) || !has_key(reader))
+		return false;
+	for (int c = 0; c < level->ncolumns; c++)
+		if (!find_column(reader, &level->columns[c], &numbers[c]))
 			return false;
+	reader->table->numbers = numbers;
+	return true;
+}
+
+/*
+ * A probe of that table: by whole keys, of which the copy has all bits where there is one column, and with what it keeps.
+ */
+void
+gh_device_probe_copy(const GhDeviceTable *table, GhProbe *probe, GhProbeFill *fills)
+{
+	GhKeyPart  *part;
+
+	if (table->numbers == NULL)
+		return;
+	if (probe->nparts == 1)
+	{
+		part = palloc(sizeof(GhKeyPart));
+		*part = probe->parts[0];
+		part->bits = GH_KEY_BITS;
+		probe->parts = part;
 	}
-	return has_key(reader);
+	for (uint32 c = 0; c < probe->nfills; c++)
+		fills[c].kept = table->numbers[c];
 }
 
 /* Blocks of the table that the copy is not right for. */
@@ -164,423 +182,45 @@ is_all_right(const Reader *reader)
 	return other_blocks(reader) == 0 && gh_copy_next_stale(&reader->blocks, 0) == reader->blocks.copied;
 }
 
-/* Rows that are about on the blocks that the copy is not right for. */
-static double
-rows_of_others(const Reader *reader)
-{
-	return (double) other_blocks(reader) * reader->seen.rows / Max(reader->seen.nblocks, 1);
-}
-
-/* Whether so many rows and entries are told apart in less time than the table is made of pages. */
+/* Whether what has changed is told apart in less time than the table is made of pages, and within work_mem. */
 static bool
-pays(const Reader *reader, double changed)
+may_tell_apart(const Reader *reader)
 {
-	return gh_copy_tells_apart(reader->seen.rows, changed,
-							   reader->table->level->lower->children[GH_OUTER]->plan->plan_rows);
+	double		rows = (double) reader->table->rows;
+	double		changed = (double) other_blocks(reader) * rows / Max(reader->copy.nblocks, 1);
+
+	return reader->fragment->member == NULL && !gh_lower_fills_inner(reader->table->level->lower) &&
+		gh_copy_tells_apart(rows, changed, reader->table->level->lower->children[GH_OUTER]->plan->plan_rows) &&
+		changed * (GH_ROW_BYTES + 2 * sizeof(Datum) * reader->copy.ncolumns) <= get_hash_memory_limit();
 }
 
-/* Asks the copy that there is for its blocks; false: there is none, or it is right for too few. */
+/* Finds the copy that the device has, and asks it for its blocks; false: there is none. */
 static bool
 ask(Reader *reader)
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(reader->side->relation);
 
-	if (nblocks < GH_COPY_BLOCKS_MIN || !gh_index_copy_look(reader->index, &reader->seen, &reader->place))
+	if (nblocks < GH_COPY_BLOCKS_MIN ||
+		!gh_index_copy_methods()->look_up_on_device(reader->index, reader->fragment->device->number,
+													&reader->copy.generation, &reader->copy.nblocks))
 		return false;
-	gh_copy_ask_blocks(reader->index, reader->side->relation, &reader->seen, nblocks, &reader->blocks);
-	(void) gh_copy_make_again(reader->index, &reader->blocks);
-	return pays(reader, rows_of_others(reader));
-}
-
-/* Attaches the copy that was asked; false: there is another one by now, or it lacks a column. */
-static bool
-attach(Reader *reader)
-{
-	if (!gh_shared_copy_open(GH_COPY_OF_INDEX, reader->index, &reader->hold))
-		return false;
-	reader->copy = reader->hold.copy;
-	return reader->copy->generation == reader->seen.generation && reader->copy->root != 0 && map_columns(reader);
-}
-
-/* ------------------------------------------------------------------- the table */
-
-/* Columns of the copy's entries, from one on, in the order of the program's. */
-static void
-entries_from(const Reader *reader, uint64 first, GhVector *vectors)
-{
-	for (uint32 v = 0; v < reader->side->program->ncolumns; v++)
-	{
-		const GhCopyColumn *column = &reader->copy->columns[reader->sources[v]];
-		uint64	   *low = gh_copy_address(&reader->hold, column->low);
-		uint64	   *high = gh_copy_address(&reader->hold, column->high);
-		uint8	   *null = gh_copy_address(&reader->hold, column->null);
-
-		vectors[v] = (GhVector) {low + first, high != NULL ? high + first : NULL, null != NULL ? null + first : NULL};
-	}
-}
-
-static const char *
-texts_of(const Reader *reader)
-{
-	return gh_copy_address(&reader->hold, reader->copy->texts);
-}
-
-/*
- * A supply of columns to a pipeline of these options, in its place; NULL: it has failed, and is the table's.
- */
-static GhSupplyRows *
-begin_supply(Reader *reader, const GhPipelineOptions *options, GhRef *shared)
-{
-	GhDeviceRun *device = reader->fragment->device;
-	GhSupply   *supply = palloc0(sizeof(GhSupply));
-
-	Assert(CurrentMemoryContext == device->context);
-	reader->table->supply = supply;
-	gh_device_register_tables(reader->fragment);
-	if (!gh_supply_begin(supply, device->engine, options, shared, NULL, device->context))
-		return NULL;
-	gh_device_refuse_rows(supply);
-	supply->timing = reader->fragment->timing;
-	return gh_supply_open_rows(supply, reader->side->program);
-}
-
-/* All has been supplied, and the table was made of it. */
-static void
-end_supply(Reader *reader)
-{
-	GhFragment *fragment = reader->fragment;
-	GhSupply   *supply = reader->table->supply;
-
-	gh_device_keep_counts(fragment, supply, &fragment->counts.build_time);
-	gh_supply_end(supply);
-	reader->table->supply = NULL;
-}
-
-/* The copy's entries become a table, which stays if there is room; false: the supply has failed. */
-static bool
-make_table(Reader *reader, const GhTableSource *source)
-{
-	GhFragment *fragment = reader->fragment;
-	GhDeviceTable *table = reader->table;
-	GhVector	vectors[GH_PROGRAM_VECTORS_MAX];
-	GhPipelineOptions options;
-	GhSupplyRows *rows;
-
-	gh_side_options((GhInnerSide *) reader->side, &options);
-	options.sink.table.expected = reader->copy->rows;
-	entries_from(reader, 0, vectors);
-	rows = begin_supply(reader, &options, &table->root);
-	if (rows == NULL || !gh_supply_columns(rows, vectors, texts_of(reader), reader->copy->rows) ||
-		!gh_supply_close_rows(rows))
-		return false;
-	gh_supply_free_buffers(table->supply);
-	if (!gh_device_finish_table(fragment, (int) (table - fragment->device->tables), NULL))
-		return false;
-	table->kept = gh_resident_table_keep(source, table->root, table->rows);
-	end_supply(reader);
+	gh_copy_ask_blocks(reader->index, reader->side->relation, &reader->copy, nblocks, &reader->blocks);
+	gh_copy_make_again_on_device(reader->index, &reader->blocks);
 	return true;
 }
 
-/* ------------------------------------------------------------- what has changed */
-
-/* The key is changed; values: by column of it; entry: of the copy, or GH_NO_ENTRY. */
-static void
-add_key(Reader *reader, uint64 key, const uint64 *values, uint64 entry)
-{
-	bool		found;
-	ChangedKey *changed = changed_keys_insert(reader->keys, key, &found);
-
-	if (found)
-		return;
-	changed->entry = entry;
-	changed->number = reader->keys->members - 1;
-	if (changed->number == reader->parts_room)
-	{
-		reader->parts_room = Max(reader->parts_room * 2, 1024);
-		for (int k = 0; k < reader->copy->nkeys; k++)
-			reader->parts[k] = reader->parts[k] == NULL ? palloc(sizeof(uint64) * reader->parts_room) :
-				repalloc_huge(reader->parts[k], sizeof(uint64) * reader->parts_room);
-	}
-	for (int k = 0; k < reader->copy->nkeys; k++)
-		reader->parts[k][changed->number] = values[k];
-}
-
-/* Keys of entries on blocks that the copy is not right for. */
-static void
-add_stale_keys(Reader *reader)
-{
-	const uint32 *order = gh_copy_address(&reader->hold, reader->copy->order);
-	const uint32 *starts = gh_copy_address(&reader->hold, reader->copy->starts);
-	const uint64 *keys = gh_copy_address(&reader->hold, reader->copy->keys);
-	const uint64 *columns[GH_COPY_KEYS_MAX];
-	uint64		values[GH_COPY_KEYS_MAX];
-
-	for (int k = 0; k < reader->copy->nkeys; k++)
-		columns[k] = gh_copy_address(&reader->hold, reader->copy->columns[k].low);
-	for (BlockNumber block = gh_copy_next_stale(&reader->blocks, 0); block < reader->blocks.copied;
-		 block = gh_copy_next_stale(&reader->blocks, block + 1))
-	{
-		CHECK_FOR_INTERRUPTS();
-		for (uint32 i = starts[block]; i < starts[block + 1]; i++)
-		{
-			for (int k = 0; k < reader->copy->nkeys; k++)
-				values[k] = columns[k][order[i]];
-			add_key(reader, keys[order[i]], values, order[i]);
-		}
-	}
-}
-
-/* The key of the row in the slot becomes a changed one; false: it has none. */
+/* The table that has stayed; false: it has gone. */
 static bool
-add_key_of_row(Reader *reader, const TupleTableSlot *slot)
-{
-	uint64		values[GH_COPY_KEYS_MAX];
-	uint64		key = 0;
-
-	for (int k = 0; k < reader->copy->nkeys; k++)
-	{
-		const GhCopyColumn *column = &reader->copy->columns[k];
-		uint8		null;
-		GhVector	one = {&values[k], NULL, &null};
-		int			at = column->attno - 1;
-
-		if (slot->tts_isnull[at] || !gh_store_value(&column->column, slot->tts_values[at], false, NULL, &one, 0))
-			return false;
-		key = gh_key_part_add(key, &(GhKeyPart) {.bits = column->bits}, values[k]);
-	}
-	add_key(reader, key, values, GH_NO_ENTRY);
-	return true;
-}
-
-/* The rows of the page that is pinned; false: the supply has failed. */
-static bool
-supply_page(Reader *reader, GhPages *pages, GhSupplyRows *rows)
-{
-	TupleTableSlot *slot = ((ScanState *) reader->side->scan)->ss_ScanTupleSlot;
-	const GhProgram *program = reader->side->program;
-	const GhColumn *columns = gh_program_columns(program);
-	Datum		values[GH_PROGRAM_VECTORS_MAX];
-	bool		nulls[GH_PROGRAM_VECTORS_MAX];
-
-	for (int i = 0; i < pages->ntuples; i++)
-	{
-		gh_pages_store(pages, pages->buffer, pages->block, pages->lines[i], slot);
-		slot_getallattrs(slot);
-		if (!add_key_of_row(reader, slot))
-			continue;
-		for (uint32 v = 0; v < program->ncolumns; v++)
-		{
-			values[v] = slot->tts_values[columns[v].attribute - 1];
-			nulls[v] = slot->tts_isnull[columns[v].attribute - 1];
-		}
-		if (!gh_supply_row(rows, values, nulls))
-			return false;
-		reader->heap_rows++;
-	}
-	pgstat_count_index_tuples(pages->relation, pages->ntuples);
-	return true;
-}
-
-/* Rows of blocks that the copy is not right for, in a scan of its own; false: the supply has failed. */
-static bool
-supply_heap(Reader *reader, GhSupplyRows *rows)
-{
-	const EState *estate = reader->fragment->css.ss.ps.state;
-	TableScanDesc scan;
-	GhPages		pages = {0};
-	bool		supplied = true;
-
-	if (other_blocks(reader) == 0)
-		return true;
-	scan = table_beginscan_strat(reader->side->relation, estate->es_snapshot, 0, NULL, true, false);
-	gh_pages_init(&pages, CurrentMemoryContext);
-	gh_pages_of_scan(&pages, scan);
-	pages.has_blocks = gh_copy_count_right;
-	pages.has_blocks_arg = &reader->blocks;
-	while (supplied && gh_pages_next(&pages, GH_PAGES_AHEAD_MAX))
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (!pages.elsewhere)
-			supplied = supply_page(reader, &pages, rows);
-	}
-	ExecClearTuple(((ScanState *) reader->side->scan)->ss_ScanTupleSlot);
-	gh_pages_park(&pages);
-	gh_pages_end(&pages);
-	table_endscan(scan);
-	return supplied;
-}
-
-/* The first of the copy's entries, which ascend, whose key is not less. */
-static uint64
-first_entry(const Reader *reader, const uint64 *keys, const ChangedKey *changed)
-{
-	uint64		key = changed->key;
-	uint64		first = 0;
-	uint64		end = reader->copy->rows;
-
-	/* a look through all takes some cache misses */
-	if (changed->entry != GH_NO_ENTRY)
-	{
-		first = changed->entry;
-		while (first > 0 && keys[first - 1] == key)
-			first--;
-		return first;
-	}
-	while (first < end)
-	{
-		uint64		middle = first + (end - first) / 2;
-
-		if ((int64) keys[middle] < (int64) key)
-			first = middle + 1;
-		else
-			end = middle;
-	}
-	return first;
-}
-
-/* The entries of changed keys that are on right blocks; false: the supply has failed. */
-static bool
-supply_right_entries(Reader *reader, GhSupplyRows *rows)
-{
-	const uint32 *blocks = gh_copy_address(&reader->hold, reader->copy->blocks);
-	const uint64 *keys = gh_copy_address(&reader->hold, reader->copy->keys);
-	GhVector	vectors[GH_PROGRAM_VECTORS_MAX];
-	changed_keys_iterator iterator;
-	const ChangedKey *key;
-
-	changed_keys_start_iterate(reader->keys, &iterator);
-	while ((key = changed_keys_iterate(reader->keys, &iterator)) != NULL)
-	{
-		CHECK_FOR_INTERRUPTS();
-		for (uint64 at = first_entry(reader, keys, key); at < reader->copy->rows && keys[at] == key->key; at++)
-		{
-			if (!gh_copy_is_right(&reader->blocks, blocks[at]))
-				continue;
-			entries_from(reader, at, vectors);
-			if (!gh_supply_columns(rows, vectors, texts_of(reader), 1))
-				return false;
-		}
-	}
-	return true;
-}
-
-/*
- * Makes a table of this query's own of what was supplied, if there is anything; false: the supply has failed.
- */
-static bool
-finish_table(Reader *reader, GhSupplyRows *rows, GhTable **table)
-{
-	const GhPipelineEngine *pipelines = reader->fragment->device->engine->pipelines;
-	GhSupply   *supply = reader->table->supply;
-	GhMadeTable made = {0};
-	GhStatus	status = GH_OK;
-
-	if (!gh_supply_close_rows(rows))
-		return false;
-	gh_supply_free_buffers(supply);
-	if (supply->counts.counted > 0)
-		while ((status = pipelines->make_table(supply->pipeline, &made, &supply->error)) == GH_STOPPED)
-			gh_serve_interrupt();
-	supply->failed = status != GH_OK;
-	if (supply->failed)
-		return false;
-	*table = made.table;
-	end_supply(reader);
-	return true;
-}
-
-/* All rows of changed keys, which these become as they are found. */
-static bool
-make_instead(Reader *reader)
-{
-	GhPipelineOptions options;
-	GhSupplyRows *rows;
-
-	gh_side_options((GhInnerSide *) reader->side, &options);
-	options.sink.table.expected = reader->keys->members;
-	rows = begin_supply(reader, &options, NULL);
-	return rows != NULL && supply_heap(reader, rows) && supply_right_entries(reader, rows) &&
-		finish_table(reader, rows, &reader->table->instead);
-}
-
-/* And the keys. */
-static bool
-make_changed(Reader *reader)
-{
-	const GhProgram *program = reader->side->program;
-	uint64		nkeys = reader->keys->members;
-	uint64	   *nothing = palloc0_array(uint64, Max(nkeys, 1));
-	uint8	   *none = palloc(Max(nkeys, 1));
-	GhVector	vectors[GH_PROGRAM_VECTORS_MAX];
-	GhPipelineOptions options;
-	GhSupplyRows *rows;
-
-	memset(none, 1, Max(nkeys, 1));
-	for (uint32 v = 0; v < program->ncolumns; v++)
-	{
-		int			source = reader->sources[v];
-		bool		is_key = source < reader->copy->nkeys;
-
-		vectors[v] = (GhVector) {is_key ? reader->parts[source] : nothing, nothing, is_key ? NULL : none};
-	}
-	gh_side_options((GhInnerSide *) reader->side, &options);
-	options.sink.table.nkept = 0;
-	options.sink.table.matches = GH_MATCHES_ANY;
-	options.sink.table.expected = nkeys;
-	if (nkeys < GH_CHANGED_PLACES * GH_FILL_MAX_DEFAULT)
-	{
-		options.sink.table.fill_max = Max(nkeys, 1) / GH_CHANGED_PLACES;
-		options.sink.table.fill_min = options.sink.table.fill_max / 4;
-	}
-	rows = begin_supply(reader, &options, NULL);
-	return rows != NULL && gh_supply_columns(rows, vectors, NULL, nkeys) &&
-		finish_table(reader, rows, &reader->table->changed);
-}
-
-static bool
-make_overlay(Reader *reader)
-{
-	reader->keys = changed_keys_create(CurrentMemoryContext, 1024, NULL);
-	add_stale_keys(reader);
-	if (!make_instead(reader))
-		return false;
-	return reader->keys->members == 0 || make_changed(reader);
-}
-
-/* ------------------------------------------------------------------ its use */
-
-/* Whether what has changed is known to be little, and can be told apart within work_mem. */
-static bool
-may_tell_apart(const Reader *reader)
-{
-	double		changed = rows_of_others(reader) + gh_copy_stale_rows(&reader->hold, &reader->blocks);
-
-	return reader->fragment->member == NULL && reader->copy->ascending && pays(reader, changed) &&
-		changed * GH_CHANGED_BYTES(reader->copy->nkeys) <= get_hash_memory_limit();
-}
-
-/* Bytes of the device for the table, at most about. */
-static uint64
-table_bytes(const Reader *reader)
-{
-	uint64		bytes = reader->copy->rows * GH_ENTRY_BYTES(reader->copy->ncolumns);
-	bool		texts = false;
-
-	for (uint32 v = 0; v < reader->side->program->ncolumns; v++)
-		texts |= reader->copy->columns[reader->sources[v]].held.value_class == GH_CLASS_TEXT;
-	return bytes + (texts ? reader->copy->text_bytes : 0);
-}
-
-/* The table that has stayed; false: there is none. */
-static bool
-borrow(Reader *reader, const GhTableSource *source)
+borrow(Reader *reader)
 {
 	GhFragment *fragment = reader->fragment;
 	GhDeviceTable *table = reader->table;
 	GhError		error;
 
 	gh_device_register_tables(fragment);
-	table->kept = gh_resident_table_borrow(source, &table->root, &table->rows);
+	table->kept = gh_resident_table_borrow(gh_resident_table_source_of_copy(reader->index, reader->copy.generation,
+																			 fragment->device->number),
+										   &table->root, &table->rows);
 	if (table->kept && gh_device_attach(fragment->device, table, table->root, 0) &&
 		gh_device_note_table(fragment, (int) (table - fragment->device->tables), NULL, &error))
 	{
@@ -591,40 +231,420 @@ borrow(Reader *reader, const GhTableSource *source)
 	return false;
 }
 
+/* ------------------------------------------------------------- what has changed */
+
+/* Reads the rows of the page that is pinned, by the columns of the programs. */
+static void
+read_page(Reader *reader, GhPages *pages)
+{
+	TupleTableSlot *slot = ((ScanState *) reader->side->scan)->ss_ScanTupleSlot;
+	int			nvectors = VECTOR_OF(GH_DEVICE_COPY_COLUMN(reader->copy.ncolumns));
+
+	for (int i = 0; i < pages->ntuples; i++)
+	{
+		ReadRow    *row = palloc(sizeof(ReadRow));
+
+		gh_pages_store(pages, pages->buffer, pages->block, pages->lines[i], slot);
+		slot_getallattrs(slot);
+		row->values = palloc0(sizeof(Datum) * nvectors);
+		row->nulls = palloc(sizeof(bool) * nvectors);
+		row->nulls[NOTHING_VECTOR] = row->nulls[VECTOR_OF(GH_DEVICE_COPY_BLOCK)] = true;
+		for (int c = 0; c < reader->copy.ncolumns; c++)
+		{
+			int			attno = reader->copy.columns[c].attno;
+			Form_pg_attribute attribute = TupleDescAttr(slot->tts_tupleDescriptor, attno - 1);
+			int			vector = VECTOR_OF(GH_DEVICE_COPY_COLUMN(c));
+
+			row->nulls[vector] = slot->tts_isnull[attno - 1];
+			if (!row->nulls[vector])
+				row->values[vector] = datumCopy(slot->tts_values[attno - 1], attribute->attbyval, attribute->attlen);
+		}
+		row->next = reader->rows;
+		reader->rows = row;
+		reader->nrows++;
+	}
+	pgstat_count_index_tuples(pages->relation, pages->ntuples);
+}
+
+/* Rows of blocks that the copy is not right for, in a scan of its own. */
+static void
+read_others(Reader *reader)
+{
+	const EState *estate = reader->fragment->css.ss.ps.state;
+	TableScanDesc scan;
+	GhPages		pages = {0};
+
+	if (other_blocks(reader) == 0)
+		return;
+	scan = table_beginscan_strat(reader->side->relation, estate->es_snapshot, 0, NULL, true, false);
+	gh_pages_init(&pages, CurrentMemoryContext);
+	gh_pages_of_scan(&pages, scan);
+	pages.has_blocks = gh_copy_count_right;
+	pages.has_blocks_arg = &reader->blocks;
+	while (gh_pages_next(&pages, GH_PAGES_AHEAD_MAX))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!pages.elsewhere)
+			read_page(reader, &pages);
+	}
+	ExecClearTuple(((ScanState *) reader->side->scan)->ss_ScanTupleSlot);
+	gh_pages_park(&pages);
+	gh_pages_end(&pages);
+	table_endscan(scan);
+}
+
+/* The program whose vectors are nothing, the block and the columns; false: there is none. */
+static bool
+make_program(Reader *reader)
+{
+	int			nvectors = VECTOR_OF(GH_DEVICE_COPY_COLUMN(reader->copy.ncolumns));
+	TupleDesc	desc = CreateTemplateTupleDesc(nvectors);
+	GhTranslation *translation;
+
+	TupleDescInitEntry(desc, NOTHING_VECTOR + 1, NULL, INT8OID, -1, 0);
+	TupleDescInitEntry(desc, VECTOR_OF(GH_DEVICE_COPY_BLOCK) + 1, NULL, INT8OID, -1, 0);
+	for (int c = 0; c < reader->copy.ncolumns; c++)
+		TupleDescCopyEntry(desc, VECTOR_OF(GH_DEVICE_COPY_COLUMN(c)) + 1, RelationGetDescr(reader->side->relation),
+						   reader->copy.columns[c].attno);
+	gh_finish_desc(desc);
+	translation = gh_translate_begin(desc, GH_APART_VARNO);
+	for (int v = 0; v < nvectors; v++)
+	{
+		GhOperand	operand = {0};
+
+		if (!gh_translate_attribute(translation, v + 1, &operand) || operand.vector != v)
+			return false;
+	}
+	for (int k = 0; k < reader->copy.nkeys; k++)
+		reader->parts[k] = (GhKeyPart) {.vector = VECTOR_OF(GH_DEVICE_COPY_COLUMN(k)),.bits = reader->copy.columns[k].bits};
+	reader->program = gh_translate_end(translation);
+	return reader->program != NULL;
+}
+
+static const GhKeyPart nothing_part = {.vector = NOTHING_VECTOR,.bits = GH_KEY_BITS};
+static const GhKeyPart block_part = {.vector = VECTOR_OF(GH_DEVICE_COPY_BLOCK),.bits = GH_KEY_BITS};
+
+/* Options of a pipeline that makes a table by these parts of rows that come as columns. */
+static void
+make_options(const Reader *reader, const GhKeyPart *parts, int nparts, double expected, GhPipelineOptions *options)
+{
+	GhTableOptions table;
+
+	gh_stage_options(NULL, reader->program, options);
+	options->source.natts = reader->program->ncolumns;
+	gh_device_options(reader->fragment->device->engine, reader->fragment->device->number, options, &table);
+	gh_stage_table_sink(&table, &options->sink);
+	options->sink.table.nparts = nparts;
+	options->sink.table.parts = parts;
+	options->sink.table.matches = GH_MATCHES_ANY;
+	options->sink.table.expected = (uint64) Max(expected, 1);
+	/* one of few places has these looked up at the same few all the time, which a device's memory gives one by one */
+	if (expected < GH_APART_PLACES * GH_FILL_MAX_DEFAULT)
+	{
+		options->sink.table.fill_max = Max(expected, 1) / GH_APART_PLACES;
+		options->sink.table.fill_min = options->sink.table.fill_max / 4;
+	}
+}
+
+/* Steps that are probes and nothing else: so many, zeroed, of which the first one fills all vectors but for that of nothing. */
+static GhProbe *
+add_probes(GhPipelineOptions *options, int nprobes)
+{
+	GhProbe    *probes = palloc0(sizeof(GhProbe) * nprobes);
+	GhStep	   *steps = palloc0(sizeof(GhStep) * nprobes);
+
+	for (int p = 0; p < nprobes; p++)
+		steps[p] = (GhStep) {.end = options->program->ninstructions,.probe = p + 1};
+	options->source.natts = NOTHING_VECTOR + 1;
+	options->nsteps = options->nprobes = nprobes;
+	options->steps = steps;
+	options->probes = probes;
+	return probes;
+}
+
+/* The first probe is of the copy's table, whose rows come out of it all. */
+static void
+probe_all_rows(const Reader *reader, GhProbe *probe)
+{
+	int			nkept = GH_DEVICE_COPY_COLUMN(reader->copy.ncolumns);
+	GhProbeFill *fills = palloc(sizeof(GhProbeFill) * nkept);
+
+	for (int k = 0; k < nkept; k++)
+		fills[k] = (GhProbeFill) {.column = VECTOR_OF(k),.kept = k};
+	*probe = (GhProbe)
+	{
+		.table = reader->table->table,.kind = GH_PROBE_INNER,.nparts = 1,.parts = &nothing_part,.nfills = nkept,.fills = fills,
+			.marks = reader->marks
+	};
+}
+
+static GhProbe
+probe_of(GhProbeKind kind, GhTable *table, const GhKeyPart *parts, int nparts)
+{
+	return (GhProbe) {.kind = kind,.table = table,.parts = parts,.nparts = nparts};
+}
+
+/*
+ * A supply to a pipeline of these options, in the table's place; NULL: it has failed, and is the table's.
+ */
+static GhSupplyRows *
+begin_supply(Reader *reader, const GhPipelineOptions *options)
+{
+	GhDeviceRun *device = reader->fragment->device;
+	GhSupply   *supply = palloc0(sizeof(GhSupply));
+	GhSupplyRows *rows;
+
+	Assert(CurrentMemoryContext == device->context);
+	reader->table->supply = supply;
+	if (!gh_supply_begin(supply, device->engine, options, NULL, NULL, device->context))
+		return NULL;
+	gh_device_refuse_rows(supply);
+	supply->timing = reader->fragment->timing;
+	rows = gh_supply_open_rows(supply, reader->program);
+	if (rows != NULL)
+		gh_supply_rows_enter(rows, options->nsteps);
+	return rows;
+}
+
+/*
+ * Makes a table of this query's own of what was supplied, if there is anything; false: the supply has failed.
+ */
+static bool
+finish_table(Reader *reader, GhTable **table)
+{
+	GhFragment *fragment = reader->fragment;
+	GhSupply   *supply = reader->table->supply;
+	GhMadeTable made = {0};
+	GhStatus	status = GH_OK;
+
+	gh_supply_free_buffers(supply);
+	if (supply->counts.counted > 0)
+		while ((status = fragment->device->engine->pipelines->make_table(supply->pipeline, &made, &supply->error)) == GH_STOPPED)
+			gh_serve_interrupt();
+	supply->failed = status != GH_OK;
+	if (supply->failed)
+		return false;
+	*table = made.table;
+	gh_device_keep_counts(fragment, supply, &fragment->counts.build_time);
+	gh_supply_end(supply);
+	reader->table->supply = NULL;
+	return true;
+}
+
+/* The blocks that the copy is not right for, and has entries on. */
+static bool
+make_stale(Reader *reader)
+{
+	GhPipelineOptions options;
+	GhSupplyRows *rows;
+	Datum	   *values = palloc0(sizeof(Datum) * reader->program->ncolumns);
+	bool	   *nulls = palloc(sizeof(bool) * reader->program->ncolumns);
+
+	memset(nulls, true, sizeof(bool) * reader->program->ncolumns);
+	nulls[VECTOR_OF(GH_DEVICE_COPY_BLOCK)] = false;
+	make_options(reader, &block_part, 1, reader->blocks.copied - reader->blocks.right, &options);
+	rows = begin_supply(reader, &options);
+	if (rows == NULL)
+		return false;
+	for (BlockNumber block = gh_copy_next_stale(&reader->blocks, 0); block < reader->blocks.copied;
+		 block = gh_copy_next_stale(&reader->blocks, block + 1))
+	{
+		CHECK_FOR_INTERRUPTS();
+		values[VECTOR_OF(GH_DEVICE_COPY_BLOCK)] = Int64GetDatum((int64) block);
+		if (!gh_supply_row(rows, values, nulls))
+			return false;
+	}
+	return gh_supply_close_rows(rows) && finish_table(reader, &reader->stale);
+}
+
+/* The rows that were read, and all of the copy's table that pass the probes, into a table. */
+static bool
+supply_all(Reader *reader, const GhPipelineOptions *options, GhTable **table)
+{
+	GhSupplyRows *rows = begin_supply(reader, options);
+
+	if (rows == NULL)
+		return false;
+	for (const ReadRow *row = reader->rows; row != NULL; row = row->next)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!gh_supply_row(rows, row->values, row->nulls))
+			return false;
+	}
+	return gh_supply_close_rows(rows) &&
+		(options->nprobes == 0 || gh_supply_unmatched(reader->table->supply, 0, reader->table->rows)) &&
+		finish_table(reader, table);
+}
+
+/* Keys of rows that were read, and of entries on blocks that the copy is not right for. */
+static bool
+make_changed(Reader *reader, double expected)
+{
+	GhPipelineOptions options;
+	GhProbe    *probes;
+
+	make_options(reader, reader->parts, reader->copy.nkeys, expected, &options);
+	if (reader->stale != NULL)
+	{
+		probes = add_probes(&options, 2);
+		probe_all_rows(reader, &probes[0]);
+		probes[1] = probe_of(GH_PROBE_SEMI, reader->stale, &block_part, 1);
+	}
+	return supply_all(reader, &options, &reader->table->changed);
+}
+
+/* The rows of these keys: those that were read, and entries on right blocks. */
+static bool
+make_instead(Reader *reader, double expected)
+{
+	int			nkept = GH_DEVICE_COPY_COLUMN(reader->copy.ncolumns);
+	GhKept	   *kept = palloc0(sizeof(GhKept) * nkept);
+	GhPipelineOptions options;
+	GhProbe    *probes;
+
+	make_options(reader, reader->parts, reader->copy.nkeys, expected, &options);
+	kept[GH_DEVICE_COPY_BLOCK] = (GhKept) {.value_class = GH_CLASS_INT,.bytes = sizeof(uint64)};
+	for (int c = 0; c < reader->copy.ncolumns; c++)
+		kept[GH_DEVICE_COPY_COLUMN(c)] = reader->copy.columns[c].held;
+	for (int k = 0; k < nkept; k++)
+		kept[k].vector = VECTOR_OF(k);
+	options.sink.table.nkept = nkept;
+	options.sink.table.kept = kept;
+	options.sink.table.matches = GH_MATCHES_ALL;
+	probes = add_probes(&options, reader->stale != NULL ? 3 : 2);
+	probe_all_rows(reader, &probes[0]);
+	probes[1] = probe_of(GH_PROBE_SEMI, reader->table->changed, reader->parts, reader->copy.nkeys);
+	if (reader->stale != NULL)
+		probes[2] = probe_of(GH_PROBE_ANTI, reader->stale, &block_part, 1);
+	return supply_all(reader, &options, &reader->table->instead);
+}
+
+/* Tells keys apart; false: a supply has failed. */
+static bool
+tell_apart(Reader *reader)
+{
+	double		rows = (double) reader->table->rows;
+	double		expected;
+
+	read_others(reader);
+	if (gh_copy_next_stale(&reader->blocks, 0) < reader->blocks.copied && !make_stale(reader))
+		return false;
+	expected = reader->nrows + rows * (reader->blocks.copied - reader->blocks.right) / Max(reader->blocks.copied, 1);
+	return make_changed(reader, expected) && (reader->table->changed == NULL || make_instead(reader, expected));
+}
+
+/* What is of no use once the tables are made, or cannot be. */
+static void
+drop_parts(Reader *reader)
+{
+	const GhEngine *engine = reader->fragment->device->engine;
+
+	if (reader->table->supply != NULL && !reader->table->supply->failed)
+	{
+		gh_supply_end(reader->table->supply);
+		reader->table->supply = NULL;
+	}
+	if (reader->stale != NULL)
+		engine->table_destroy(reader->stale);
+	if (reader->marks != NULL)
+		engine->pipelines->marks_destroy(reader->marks);
+	reader->stale = NULL;
+	reader->marks = NULL;
+}
+
+/* As tell_apart; a program that cannot be made leaves the copy unused, as the other tables' keys would. */
+static GhCopyTable
+make_overlay(Reader *reader)
+{
+	const GhDeviceRun *device = reader->fragment->device;
+	volatile bool told = false;
+	GhHost		host;
+	GhError		error;
+
+	gh_host_init(&host, device->context);
+	if (!make_program(reader) ||
+		device->engine->pipelines->marks_create(&host, reader->table->table, &reader->marks, &error) != GH_OK)
+		return GH_COPY_NOT_USED;
+	PG_TRY();
+	{
+		told = tell_apart(reader);
+	}
+	PG_FINALLY();
+	{
+		drop_parts(reader);
+	}
+	PG_END_TRY();
+	return told ? GH_COPY_USED : GH_COPY_FAILED;
+}
+
+/* ------------------------------------------------------------------ its use */
+
 /* As gh_device_copy_table; the index is open. */
 static GhCopyTable
 use_copy(Reader *reader)
 {
 	GhFragment *fragment = reader->fragment;
-	GhDeviceTable *table = reader->table;
-	int			number = (int) (table - fragment->device->tables);
-	uint8		digest[PG_SHA256_DIGEST_LENGTH];
-	const GhTableSource *source;
-	bool		borrowed;
+	GhCopyTable used = GH_COPY_NOT_USED;
 
-	if (!ask(reader) || !gh_device_digest(fragment, (GhInnerSide *) reader->side, digest))
+	if (!ask(reader) || !map_columns(reader) || !borrow(reader))
 		return GH_COPY_NOT_USED;
-	source = gh_resident_table_source_of_copy(reader->index, reader->seen.generation, fragment->device->number, digest);
-	borrowed = borrow(reader, source);
-	if (borrowed && is_all_right(reader))
+	if (is_all_right(reader))
 		return GH_COPY_USED;
-	if (!attach(reader) || (!is_all_right(reader) && !may_tell_apart(reader)))
+	if (may_tell_apart(reader))
+		used = make_overlay(reader);
+	if (used == GH_COPY_NOT_USED)
 	{
-		gh_device_drop_table(fragment->device, table);
-		fragment->counts.resident_tables -= borrowed;
-		return GH_COPY_NOT_USED;
+		gh_device_drop_table(fragment->device, reader->table);
+		fragment->counts.resident_tables--;
 	}
-	/* one that is made of pages, and is right, is there for nothing */
-	if (!borrowed && (gh_device_borrow_table(fragment, number, NULL) ||
-					  !gh_resident_table_may_stay(source, table_bytes(reader))))
-		return table->table != NULL ? GH_COPY_OTHER : GH_COPY_NOT_USED;
-	if ((!borrowed && !make_table(reader, source)) || (!is_all_right(reader) && !make_overlay(reader)))
-		return GH_COPY_FAILED;
-	return GH_COPY_USED;
+	return used;
+}
+
+/* Of a table that another participant has borrowed: where its columns are; false: they are not there. */
+bool
+gh_device_map_copy(GhFragment *fragment, int number)
+{
+	GhDeviceTable *table = &fragment->device->tables[number];
+	MemoryContext saved = MemoryContextSwitchTo(fragment->device->context);
+	Reader		reader = {.fragment = fragment,.table = table};
+	bool		mapped = gh_device_prepare_tables(fragment);
+
+	if (mapped)
+	{
+		reader.side = table->side;
+		reader.index = index_open(table->level->lower->index, AccessShareLock);
+		mapped = map_columns(&reader);
+		index_close(reader.index, NoLock);
+	}
+	MemoryContextSwitchTo(saved);
+	return mapped;
+}
+
+/* Whether one of the tables can be the copy of an index that the device has: then all are to be where it is. */
+bool
+gh_device_has_copies(GhFragment *fragment)
+{
+	GhDeviceRun *device = fragment->device;
+	uint64		generation;
+	BlockNumber nblocks;
+	bool		has = false;
+
+	for (int i = 0; i < device->ntables && !has && gh_enable_index; i++)
+	{
+		Oid			oid = device->tables[i].level->lower->index;
+		Relation	index;
+
+		if (!OidIsValid(oid))
+			continue;
+		index = index_open(oid, AccessShareLock);
+		has = gh_index_copy_methods()->look_up_on_device(index, device->number, &generation, &nblocks);
+		index_close(index, NoLock);
+	}
+	return has;
 }
 
 /*
- * Takes the copy of the inner side's index for a table, if there is one that is right for nearly all of the
+ * Takes the copy of the inner side's index for a table, if the device has one that is right for nearly all of the
  * relation, and if what it is not right for can be told apart: not by participants of a parallel query.
  */
 GhCopyTable
@@ -634,9 +654,9 @@ gh_device_copy_table(GhFragment *fragment, int number)
 	GhLowerJoin *lower = table->level->lower;
 	MemoryContext saved;
 	Reader	   *reader;
-	volatile GhCopyTable used = GH_COPY_NOT_USED;
+	GhCopyTable used;
 
-	if (!may_use(fragment, table))
+	if (fragment->device->executor != GH_DEVICE_COPY_EXECUTOR || !may_use(fragment, table))
 		return GH_COPY_NOT_USED;
 	lower->methods->tell_copy(lower, 0, 0, 0);
 	if (gh_fault_pass(GH_FAULT_POINT_INDEX_COPY) != GH_FAULT_NONE)
@@ -647,22 +667,11 @@ gh_device_copy_table(GhFragment *fragment, int number)
 	reader->table = table;
 	reader->side = table->side;
 	reader->index = index_open(lower->index, AccessShareLock);
-	PG_TRY();
-	{
-		used = use_copy(reader);
-	}
-	PG_FINALLY();
-	{
-		gh_shared_copy_close(&reader->hold);
-	}
-	PG_END_TRY();
+	used = use_copy(reader);
 	index_close(reader->index, NoLock);
 	MemoryContextSwitchTo(saved);
 	table->copied = used == GH_COPY_USED || used == GH_COPY_FAILED;
 	if (used == GH_COPY_USED)
-	{
-		gh_shared_copy_count_use(reader->place);
-		lower->methods->tell_copy(lower, reader->blocks.right, other_blocks(reader), reader->heap_rows);
-	}
+		lower->methods->tell_copy(lower, reader->blocks.right, other_blocks(reader), reader->nrows);
 	return used;
 }

@@ -24,6 +24,7 @@
 #include "fragment/joined.h"
 #include "service/placement.h"
 #include "service/service.h"
+#include "store/index_copies.h"
 
 /* ------------------------------------------------------------------ the table */
 
@@ -82,8 +83,17 @@ gh_device_list_tables(GhFragment *fragment)
 	GhDeviceRun   *device = fragment->device;
 
 	device->ntables = device->nranks = 0;
+	device->executor = -1;
 	if (!add_tables(device, fragment->joined, &device->nranks))
 		device->ntables = 0;
+}
+
+/* Before the first table is made or borrowed: whose tables they are to be, for all that a pipeline probes are of one. */
+void
+gh_device_choose_executor(GhFragment *fragment)
+{
+	fragment->device->executor = gh_device_has_copies(fragment) ? GH_DEVICE_COPY_EXECUTOR : -1;
+	gh_service_use_table_executor(fragment->device->executor);
 }
 
 /*
@@ -123,6 +133,7 @@ gh_device_drop_table(const GhDeviceRun *device, GhDeviceTable *made)
 	if (made->instead != NULL)
 		engine->table_destroy(made->instead);
 	made->changed = made->instead = NULL;
+	made->numbers = NULL;
 	if (made->marks != NULL)
 		engine->pipelines->marks_destroy(made->marks);
 	if (made->table != NULL && (device->together || made->root != 0))
@@ -183,6 +194,7 @@ gh_device_begin_table(GhFragment *fragment, int number, GhRef *shared)
 	}
 	gh_side_options(side, &options);
 	gh_device_register_tables(fragment);
+	gh_service_use_table_executor(device->executor);
 	supply = device->tables[number].supply = palloc0(sizeof(GhSupply));
 	begun = gh_supply_begin(supply, device->engine, &options, shared, side->pages, device->context);
 	gh_device_refuse_rows(supply);
@@ -424,6 +436,8 @@ make_one(GhFragment *fragment, int number)
 		return gh_device_refuses(fragment, "rows of an inner side do not fit in memory");
 	if (device->no_rows)
 		return true;
+	/* other nodes may have made tables meanwhile */
+	gh_service_use_table_executor(device->executor);
 	copy = gh_device_copy_table(fragment, number);
 	if (copy != GH_COPY_NOT_USED)
 		return copy != GH_COPY_FAILED;
@@ -494,8 +508,10 @@ gh_device_make_tables(GhFragment *fragment)
 
 	gh_fragment_clock(fragment, NULL, &clock);
 	/* nothing of an inner side is read before it is known that all can be made */
-	done = device->ntables > 0 && gh_device_prepare_tables(fragment) &&
-		make_chain(fragment, fragment->joined, fragment->joined->nlevels - 1);
+	done = device->ntables > 0 && gh_device_prepare_tables(fragment);
+	if (done)
+		gh_device_choose_executor(fragment);
+	done = done && make_chain(fragment, fragment->joined, fragment->joined->nlevels - 1);
 	gh_device_tables_are_done(fragment, done);
 	gh_fragment_clock(fragment, &fragment->counts.build_time, &clock);
 	MemoryContextSwitchTo(saved);
@@ -590,6 +606,7 @@ gh_device_make_probes(const GhDeviceRun *device, const GhJoined *joined)
 		probes[i].instead = made->instead;
 		probes[i].nfills = nfills;
 		probes[i].fills = fills;
+		gh_device_probe_copy(made, &probes[i], fills);
 	}
 	return probes;
 }

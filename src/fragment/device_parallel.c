@@ -70,6 +70,7 @@ init_tables(GhDeviceSharedTables *own)
 {
 	pg_atomic_init_u32(&own->number, 0);
 	pg_atomic_init_u32(&own->refused, 0);
+	pg_atomic_init_u32(&own->executor, 0);
 	pg_atomic_init_u32(&own->asked, 0);
 	for (int i = 0; i < GH_PROBES_MAX; i++)
 	{
@@ -235,6 +236,8 @@ attach_chain(GhFragment *fragment, const GhJoined *joined, GhRef marks)
 			return gh_device_refuses(fragment, "a table that was on the GPU is no longer there");
 		if (!gh_device_attach_table(fragment, number, table, i == joined->nlevels - 1 ? marks : 0))
 			return false;
+		if (pg_atomic_read_u64(&own->copied[number]) > 0 && !gh_device_map_copy(fragment, number))
+			return gh_device_refuses(fragment, "the copy of an index has other columns by now");
 		joined->levels[i].lower->methods->tell_copy(joined->levels[i].lower, pg_atomic_read_u64(&own->copied[number]), 0, 0);
 	}
 	return true;
@@ -262,6 +265,8 @@ borrow_tables(GhFragment *fragment, GhDeviceShared *shared)
 	fragment->device->inner_rows = 0;
 	if (!gh_device_prepare_tables(fragment))
 		return;
+	gh_device_choose_executor(fragment);
+	pg_atomic_write_u32(&tables_of(fragment)->executor, (uint32) (fragment->device->executor + 1));
 	gh_device_borrow_shared(fragment, fragment->joined, tables_of(fragment), &marks);
 	tell_rows(fragment, shared, marks);
 }
@@ -273,6 +278,7 @@ begin_tables(GhFragment *fragment, int rank)
 	GhDeviceRun   *device = fragment->device;
 	GhDeviceSharedTables *own = tables_of(fragment);
 
+	device->executor = (int) pg_atomic_read_u32(&own->executor) - 1;
 	for (int i = 0; i < device->ntables; i++)
 	{
 		const GhJoined *inner = device->tables[i].level->inner;

@@ -191,10 +191,9 @@ borrow_copy(GhFragment *fragment, int number, GhDeviceSharedTables *own)
 
 	if (used == GH_COPY_NOT_USED)
 		return false;
-	if (used != GH_COPY_FAILED && table->kept)
+	if (used == GH_COPY_USED)
 	{
-		if (used == GH_COPY_USED)
-			pg_atomic_write_u64(&own->copied[number], RelationGetNumberOfBlocks(table->side->relation));
+		pg_atomic_write_u64(&own->copied[number], RelationGetNumberOfBlocks(table->side->relation));
 		return true;
 	}
 	/* it would be this process's alone */

@@ -1,6 +1,7 @@
 /*
  * prewarm_index.c
- *		gpuhash_prewarm() of an index: makes its copy in shared memory before a join needs it.
+ *		gpuhash_prewarm() of an index: makes its copies before a join needs them, on each GPU, and in shared memory for what the
+ *		CPU engine does.
  */
 #include "postgres.h"
 
@@ -96,19 +97,48 @@ have_copy(Relation index, Relation heap, BlockNumber *blocks)
 	return made;
 }
 
+/*
+ * Sees to it that each device has a copy that is right for what it can be; of the table's blocks, the most for which one is.  0:
+ * there is none.
+ */
+static BlockNumber
+have_device_copies(Relation index, Relation heap)
+{
+	const char *reason;
+	bool		down;
+	BlockNumber most = 0;
+
+	if (gh_engine_setting == GH_ENGINE_CPU || !gh_enable_resident || !gh_service_ready(&reason, &down))
+		return 0;
+	for (int device = 0; device < gh_service_devices(); device++)
+	{
+		GhIndexCopy copy = {0};
+		GhCopyBlocks blocks = {0};
+
+		CHECK_FOR_INTERRUPTS();
+		if (!gh_copy_is_right_on_device(index, heap, device, &copy, &blocks) &&
+			gh_index_copy_methods()->make_on_device(index, heap, device, NULL))
+			(void) gh_copy_is_right_on_device(index, heap, device, &copy, &blocks);
+		most = Max(most, blocks.right);
+	}
+	return most;
+}
+
 static int64
 prewarm_index(Oid relid)
 {
 	Oid			heapid = IndexGetRelation(relid, true);
 	Relation	heap = OidIsValid(heapid) ? try_table_open(heapid, AccessShareLock) : NULL;
 	Relation	index;
-	BlockNumber blocks;
+	BlockNumber blocks = 0;
+	BlockNumber there;
 
 	/* dropped meanwhile */
 	if (heap == NULL)
 		return 0;
 	index = index_open(relid, AccessShareLock);
-	if (!have_copy(index, heap, &blocks))
+	there = have_device_copies(index, heap);
+	if ((there == 0 || gh_engine_setting != GH_ENGINE_CUDA) && !have_copy(index, heap, &blocks) && there == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("no copy of index \"%s\" can be made", RelationGetRelationName(index)),
@@ -116,7 +146,7 @@ prewarm_index(Oid relid)
 				 errhint("VACUUM the table, or look at \"gpuhash.resident_memory\".")));
 	index_close(index, AccessShareLock);
 	table_close(heap, AccessShareLock);
-	return blocks;
+	return Max(blocks, there);
 }
 
 static void

@@ -57,6 +57,35 @@ has_to_stop(Relation index, Relation heap)
 		is_waited_for(RelationGetRelid(heap)) || gh_loader_database_is_waited_for();
 }
 
+/* A copy in shared memory that is there, as soon as may be. */
+static void
+make_shared(Relation index, Relation heap)
+{
+	GhIndexCopy copy;
+	int			place;
+
+	if (gh_index_copy_look(index, &copy, &place) && gh_shared_copy_is_due(GH_COPY_OF_INDEX, index))
+		(void) gh_index_copy_methods()->make(index, heap, has_to_stop);
+}
+
+/* Copies on devices that are not right for many blocks. */
+static void
+make_on_devices(Relation index, Relation heap)
+{
+	for (int device = 0; device < gh_service_devices(); device++)
+	{
+		GhIndexCopy copy = {0};
+		GhCopyBlocks blocks;
+
+		if (!gh_index_copy_methods()->look_up_on_device(index, device, &copy.generation, &copy.nblocks))
+			continue;
+		gh_copy_ask_blocks(index, heap, &copy, RelationGetNumberOfBlocks(heap), &blocks);
+		if (gh_copy_is_stale(&blocks))
+			(void) gh_index_copy_methods()->make_on_device(index, heap, device, has_to_stop);
+		pfree(blocks.bits);
+	}
+}
+
 /* In a transaction. */
 static void
 make_copy(void *arg)
@@ -74,9 +103,11 @@ make_copy(void *arg)
 	index = open_unasked(making->index);
 	if (index != NULL)
 	{
-		if (index->rd_rel->relkind == RELKIND_INDEX && index->rd_index->indrelid == RelationGetRelid(heap) &&
-			gh_shared_copy_is_due(GH_COPY_OF_INDEX, index))
-			(void) gh_index_copy_methods()->make(index, heap, has_to_stop);
+		if (index->rd_rel->relkind == RELKIND_INDEX && index->rd_index->indrelid == RelationGetRelid(heap))
+		{
+			make_on_devices(index, heap);
+			make_shared(index, heap);
+		}
 		relation_close(index, NoLock);
 	}
 	relation_close(heap, NoLock);

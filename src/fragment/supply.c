@@ -341,18 +341,26 @@ count_request(GhSupply *supply, const GhSupplyRequest *request)
 		counts->passed[s] += request->request.passed[s];
 }
 
+/* Why rows that come back, and are in no page of a scan, end it: a constant string. */
+static const char *
+why_back(uint32 kind)
+{
+	return kind == GH_INPUT_UNMATCHED ? "rows without a match were handed back" :
+		"rows of an inner side were handed back";
+}
+
 /* Rows that were handed back; one that is in no page cannot be found again. */
 static void
 give_back(GhSupply *supply, const GhSupplyRequest *request)
 {
-	if (request->request.kind == GH_INPUT_PAGES)
+	if (request->request.kind == GH_INPUT_PAGES && supply->line_back != NULL)
+		gh_supply_give_lines_back(supply, request);
+	else if (request->request.kind == GH_INPUT_PAGES)
 		gh_supply_give_back(supply, request);
 	else if (request->request.nback > 0)
 	{
 		supply->failed = true;
-		(void) gh_error_set(&supply->error, GH_DECLINED,
-							request->request.kind == GH_INPUT_UNMATCHED ?
-							"rows without a match were handed back" : "rows of an inner side were handed back");
+		(void) gh_error_set(&supply->error, GH_DECLINED, "%s", why_back(request->request.kind));
 	}
 }
 
@@ -365,7 +373,8 @@ fail_request(GhSupply *supply, const GhPipelineRequest *request)
 {
 	fail(supply, &request->error);
 	if (request->error.status == GH_TOO_SMALL)
-		(void) gh_error_set(&supply->error, GH_DECLINED, "too many rows were handed back at a time");
+		(void) gh_error_set(&supply->error, GH_DECLINED, "%s", request->kind == GH_INPUT_PAGES ?
+							"too many rows were handed back at a time" : why_back(request->kind));
 }
 
 /* Waits for a request and empties it, but for pages that are to be asked once more. */

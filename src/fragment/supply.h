@@ -67,6 +67,12 @@ typedef struct GhJudgedPage
 	uint64		visible[GH_LINE_WORDS];	/* bit n - 1: line n */
 } GhJudgedPage;
 
+/*
+ * Likewise, of a page that the caller has copied (supply_copies.c); line 0: nothing of the page can be read.  What it
+ * needs of the page it has to take now.
+ */
+typedef void (*GhLineBack) (void *arg, const char *page, OffsetNumber line);
+
 /* A row that the engine has not done: to be found in the buffer, which is pinned. */
 typedef void (*GhRowBack) (void *arg, Buffer buffer, BlockNumber block, OffsetNumber line);
 
@@ -121,6 +127,7 @@ typedef struct GhSupply
 	uint32		njudged;		/* pages of the request that is completed */
 	GhJudgedPage *judged;		/* room of them */
 	GhRowBack	row_back;
+	GhLineBack	line_back;		/* NULL: pages are those of a scan */
 	void	   *arg;
 	GhSupplyCounts counts;
 	bool		failed;			/* the pipeline is lost, or was never made */
@@ -192,9 +199,15 @@ extern void gh_supply_name_place(GhSupply *supply, GhSupplyRequest *request, GhP
 								 const GhResidentPlace *at);
 extern void gh_supply_note(GhSupplyRequest *request, const GhResidentNote *note);
 
+/* supply_copies.c: pages that the caller copies */
+extern char *gh_supply_copy_room(GhSupply *supply);
+extern bool gh_supply_copied_page(GhSupply *supply, uint32 lines);
+extern void gh_supply_give_lines_back(GhSupply *supply, const GhSupplyRequest *request);
+
 /* supply_rows.c: rows of the executor, as columns */
 typedef struct GhSupplyRows GhSupplyRows;
 extern GhSupplyRows *gh_supply_open_rows(GhSupply *supply, const GhProgram *program);
+extern void gh_supply_rows_enter(GhSupplyRows *rows, uint32 step);
 extern bool gh_supply_row(GhSupplyRows *rows, const Datum *values, const bool *nulls);
 extern bool gh_supply_columns(GhSupplyRows *rows, const GhVector *from, const char *texts, uint64 count);
 extern bool gh_supply_close_rows(GhSupplyRows *rows);

@@ -128,9 +128,12 @@ lay_out(GhSupply *supply, GhSupplyRequest *request, char *buffer)
 static bool
 expects_few(const GhSupply *supply)
 {
-	BlockNumber nblocks = supply->pages->nblocks / Max(supply->nsupplies, 1);
+	BlockNumber nblocks;
 
-	if (supply->resident == NULL || supply->lists || nblocks == 0)
+	if (supply->resident == NULL || supply->lists)
+		return false;
+	nblocks = supply->pages->nblocks / Max(supply->nsupplies, 1);
+	if (nblocks == 0)
 		return false;
 	return (double) (nblocks - Min(gh_resident_expected(supply->resident), nblocks)) / nblocks *
 		Min(nblocks, gh_supply_most_pages(supply)) < GH_SUPPLY_FEW;

@@ -25,6 +25,7 @@ struct GhSupplyRows
 	/* in the buffer of the request that is filled */
 	GhVector   *vectors;
 	uint16	   *given;			/* their numbers */
+	uint32		step;			/* before which they enter */
 	uint32		room;			/* rows */
 	uint32		nrows;
 	char	   *texts;			/* where the next text goes */
@@ -110,6 +111,13 @@ gh_supply_open_rows(GhSupply *supply, const GhProgram *program)
 	return rows;
 }
 
+/* Rows enter before that step of the pipeline, and not the first one. */
+void
+gh_supply_rows_enter(GhSupplyRows *rows, uint32 step)
+{
+	rows->step = step;
+}
+
 /* The rows that are there go on their way. */
 static void
 submit_rows(GhSupplyRows *rows)
@@ -118,6 +126,7 @@ submit_rows(GhSupplyRows *rows)
 	GhPipelineRequest *request = &supply->requests[supply->current].request;
 
 	request->kind = GH_INPUT_COLUMNS;
+	request->step = rows->step;
 	request->ngiven = rows->ncolumns;
 	request->given = rows->given;
 	request->vectors = rows->vectors;

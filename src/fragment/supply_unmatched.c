@@ -10,6 +10,8 @@
 
 /* Rows of a request that asks for those of a table without a match. */
 #define GH_SUPPLY_ROWS 131072
+/* Of the service, which has room by itself for those that are handed back. */
+#define GH_SERVICE_ROWS (1 << 22)
 
 /*
  * Asks for the rows that have no match in the table that a step probes, of the nrows that are in it, when all
@@ -18,12 +20,13 @@
 bool
 gh_supply_unmatched(GhSupply *supply, uint32 step, uint64 nrows)
 {
-	uint64		most;
+	uint64		most = GH_SERVICE_ROWS;
 
 	if (nrows > 0 && !gh_supply_take_buffers(supply))
 		return false;
 	/* each may be handed back */
-	most = Min((uint64) supply->room * MaxHeapTuplesPerPage, GH_SUPPLY_ROWS);
+	if (!supply->engine->shares_tables)
+		most = Min((uint64) supply->room * MaxHeapTuplesPerPage, GH_SUPPLY_ROWS);
 	for (uint64 first = 0; first < nrows && !supply->failed; first += most)
 	{
 		GhSupplyRequest *request = &supply->requests[supply->current];

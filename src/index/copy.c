@@ -440,18 +440,20 @@ make_table(Maker *maker)
  * they may have entries of rows that are no more, whose keys would then have two entries.  *later: there are
  * so many that it is too early for a copy.
  */
-static bool
-begin(Maker *maker, bool *later)
+bool
+gh_copy_maker_begin(Maker *maker, bool *later)
 {
 	const GhCopied *copied = &maker->copied;
 	GhBlockRuns empty;
 	BlockNumber count;
 	GhCopyFacts in_use;
 
-	/* nobody else makes one: what there is stays, or goes for good */
-	if (gh_shared_copy_look(GH_COPY_OF_INDEX, maker->index, &in_use))
+	/* what there is stays, or goes for good */
+	if (maker->where != GH_COPY_SHARED)
+		(void) gh_copy_look_up(maker->index, maker->where, &maker->in_use);
+	else if (gh_shared_copy_look(GH_COPY_OF_INDEX, maker->index, &in_use))
 		maker->in_use.generation = in_use.generation;
-	if (!gh_copy_begin(maker->index, maker->heap, maker->in_use.generation, &maker->copied))
+	if (!gh_copy_begin(maker->index, maker->heap, maker->where, maker->in_use.generation, &maker->copied))
 		return false;
 	maker->bits = palloc0((copied->nblocks / GH_BITS + 1) * sizeof(uint32));
 	count = gh_copy_blocks(maker->index, maker->heap, copied, maker->bits, NULL);
@@ -473,8 +475,8 @@ begin(Maker *maker, bool *later)
  * come back with their LSN (README, "On a standby", 2): blocks that have changed are left out, too.  False:
  * they are too many, and not to be found so again at once, with all leaf pages read.
  */
-static bool
-ask_again(Maker *maker)
+bool
+gh_copy_maker_asks_again(Maker *maker)
 {
 	const uint32 nwords = maker->copied.nblocks / GH_BITS + 1;
 	uint32	   *bits;
@@ -493,8 +495,8 @@ ask_again(Maker *maker)
 static bool
 fill(Maker *maker, bool *later)
 {
-	bool		filled = begin(maker, later) && gh_leaves_read(maker->index, keep_entry, maker) &&
-		ask_again(maker) && (maker->rows == 0 || make_table(maker)) && gh_copy_share(maker);
+	bool		filled = gh_copy_maker_begin(maker, later) && gh_leaves_read(maker->index, keep_entry, maker) &&
+		gh_copy_maker_asks_again(maker) && (maker->rows == 0 || make_table(maker)) && gh_copy_share(maker);
 
 	if (!filled)
 	{
@@ -507,9 +509,9 @@ fill(Maker *maker, bool *later)
 	return true;
 }
 
-/* Whether there is one to be made, before anything is begun. */
-static bool
-may_make(Maker *maker)
+/* Whether there is one to be made, before anything is begun; and of which columns. */
+bool
+gh_copy_maker_may(Maker *maker)
 {
 	BlockNumber nblocks;
 
@@ -556,11 +558,12 @@ make_copy(Relation index, Relation heap, GhCopyStop stop)
 
 	maker->index = index;
 	maker->heap = heap;
+	maker->where = GH_COPY_SHARED;
 	maker->stop = stop;
 	maker->context = AllocSetContextCreate(CurrentMemoryContext, "gpuhash index copy", ALLOCSET_DEFAULT_SIZES);
 	maker->unpacked = AllocSetContextCreate(maker->context, "gpuhash index copy values", ALLOCSET_DEFAULT_SIZES);
 	saved = MemoryContextSwitchTo(maker->context);
-	begun = may_make(maker);
+	begun = gh_copy_maker_may(maker);
 	if (begun)
 	{
 		bytes = Max((uint64) RelationGetNumberOfBlocks(index) * BLCKSZ * GH_COPY_TIMES, GH_COPY_BYTES_MIN);
@@ -615,10 +618,25 @@ blocks_of_copy(Relation index, Relation heap, const GhIndexCopy *copy, uint32 *b
 	return gh_copy_blocks(index, heap, &copied, bits, all_visible);
 }
 
+/* GhIndexCopyMethods.look_up_on_device */
+static bool
+look_up_on_device(Relation index, int device, uint64 *generation, BlockNumber *nblocks)
+{
+	GhCopied	copied;
+
+	if (!gh_copy_look_up(index, device, &copied))
+		return false;
+	*generation = copied.generation;
+	*nblocks = copied.nblocks;
+	return true;
+}
+
 static const GhIndexCopyMethods copy_methods = {
 	.make = make_copy,
 	.describe = describe_copy,
 	.blocks = blocks_of_copy,
+	.make_on_device = gh_copy_make_on_device,
+	.look_up_on_device = look_up_on_device,
 };
 
 void

@@ -1,6 +1,6 @@
 /*
  * copy_maker.h
- *		A copy of an index that is being made: copy.c; copy_share.c: moved into shared memory.
+ *		A copy of an index that is being made: copy.c; copy_share.c: moved into shared memory; copy_device.c: on a device.
  */
 #ifndef GPUHASH_INDEX_COPY_MAKER_H
 #define GPUHASH_INDEX_COPY_MAKER_H
@@ -21,6 +21,7 @@ typedef struct GhCopyMaker
 {
 	Relation	index;
 	Relation	heap;
+	int			where;			/* GH_COPY_SHARED, or a device */
 	GhCopyStop	stop;			/* or NULL */
 	GhCopyHold	hold;
 	MemoryContext context;
@@ -49,6 +50,17 @@ typedef struct GhCopyMaker
 	Size		text_bytes;		/* of all */
 	MemoryContext unpacked;
 } GhCopyMaker;
+
+/* ---- copy.c: what a maker begins with, and, in recovery, ends with ---- */
+
+extern bool gh_copy_maker_may(GhCopyMaker *maker);
+extern bool gh_copy_maker_begin(GhCopyMaker *maker, bool *later);
+extern bool gh_copy_maker_asks_again(GhCopyMaker *maker);
+
+/* ---- copy_device.c ---- */
+
+/* GhIndexCopyMethods.make_on_device */
+extern bool gh_copy_make_on_device(Relation index, Relation heap, int device, GhCopyStop stop);
 
 /* ---- copy_share.c ---- */
 

@@ -1,7 +1,7 @@
 /*
  * leaves.c
  *		Reads the leaf pages of an index, from the first one by their links to the right, as nbtree writes
- *		them.
+ *		them: their entries, or the pages as they are.
  *
  * Each page is copied under its share lock, and looked at afterwards: on a leaf page, entries move under a
  * pin.  A page that is split meanwhile has its entries on itself and pages to its right, which come later;
@@ -27,18 +27,22 @@
 /* More levels than any index has. */
 #define GH_LEVELS_MAX 32
 
-typedef struct Reader
+struct GhLeafReader
 {
 	Relation	index;
 	TupleDesc	desc;
 	GhLeafEntry entry;
+	GhLeafRoom	room;			/* NULL: all pages have one place */
+	GhLeafPage	leaf;
 	void	   *arg;
 	BlockNumber nblocks;		/* of the index, as was seen last */
 	BufferAccessStrategy strategy;	/* a ring, where it is large */
 	char	   *page;			/* a copy */
 	Datum	   *values;
 	bool	   *nulls;
-} Reader;
+};
+
+typedef GhLeafReader Reader;
 
 /* ---------------------------------------------------------------------- pages */
 
@@ -241,37 +245,98 @@ read_entries(Reader *reader)
 	return true;
 }
 
-bool
-gh_leaves_read(Relation index, GhLeafEntry entry, void *arg)
-{
-	Reader		reader = {.index = index,.desc = RelationGetDescr(index),.entry = entry,.arg = arg};
-	BlockNumber block;
-	BlockNumber npages = 0;
+/* --------------------------------------------------------------------- the whole */
 
-	reader.nblocks = RelationGetNumberOfBlocks(index);
+/* Where the next page goes; false: it is given up. */
+static bool
+make_room(Reader *reader)
+{
+	if (reader->room != NULL)
+		reader->page = reader->room(reader->arg);
+	return reader->page != NULL;
+}
+
+/* Goes through all leaf pages. */
+static bool
+read_leaves(Reader *reader)
+{
+	BlockNumber npages = 0;
+	BlockNumber block;
+
+	reader->nblocks = RelationGetNumberOfBlocks(reader->index);
 	/* as a Seq Scan of so many pages: they are not to take the place of others */
-	if (reader.nblocks > (BlockNumber) NBuffers / 4)
-		reader.strategy = GetAccessStrategy(BAS_BULKREAD);
-	reader.page = palloc(BLCKSZ);
-	reader.values = palloc0(sizeof(Datum) * reader.desc->natts);
-	reader.nulls = palloc0(sizeof(bool) * reader.desc->natts);
-	gh_progress_phase(GH_PROGRESS_READS, reader.nblocks);
-	if (!find_first(&reader, &block))
+	if (reader->nblocks > (BlockNumber) NBuffers / 4)
+		reader->strategy = GetAccessStrategy(BAS_BULKREAD);
+	gh_progress_phase(GH_PROGRESS_READS, reader->nblocks);
+	if (!make_room(reader) || !find_first(reader, &block))
 		return false;
-	for (; block != P_NONE; block = opaque_of(&reader)->btpo_next)
+	while (block != P_NONE)
 	{
+		BTPageOpaque opaque;
+
 		/* a circle has more pages than the index */
-		if (!read_page(&reader, block) || npages++ > reader.nblocks)
+		if (!make_room(reader) || !read_page(reader, block) || npages++ > reader->nblocks)
 			return false;
-		if (P_ISMETA(opaque_of(&reader)) || (!P_IGNORE(opaque_of(&reader)) && !P_ISLEAF(opaque_of(&reader))))
+		opaque = opaque_of(reader);
+		block = opaque->btpo_next;
+		if (P_ISMETA(opaque) || (!P_IGNORE(opaque) && !P_ISLEAF(opaque)))
 			return false;
-		if (!P_IGNORE(opaque_of(&reader)) && !read_entries(&reader))
+		/* it may be somebody else's from here on */
+		if (!P_IGNORE(opaque) && !(reader->leaf != NULL ? reader->leaf(reader->arg, reader->page) : read_entries(reader)))
 			return false;
 		(void) gh_fault_pass(GH_FAULT_POINT_INDEX_LEAF);
 		gh_progress_done(npages);
 	}
-	pfree(reader.page);
-	pfree(reader.values);
-	pfree(reader.nulls);
 	return true;
+}
+
+bool
+gh_leaves_copy(Relation index, GhLeafRoom room, GhLeafPage page, void *arg)
+{
+	Reader		reader = {.index = index,.room = room,.leaf = page,.arg = arg};
+
+	return read_leaves(&reader);
+}
+
+bool
+gh_leaves_read(Relation index, GhLeafEntry entry, void *arg)
+{
+	GhLeafReader *reader = gh_leaf_reader(index, entry, arg);
+	char	   *page = palloc(BLCKSZ);
+	bool		all;
+
+	reader->page = page;
+	all = read_leaves(reader);
+	pfree(page);
+	pfree(reader->values);
+	pfree(reader->nulls);
+	pfree(reader);
+	return all;
+}
+
+/* ---------------------------------------------------------------------- single lines */
+
+GhLeafReader *
+gh_leaf_reader(Relation index, GhLeafEntry entry, void *arg)
+{
+	GhLeafReader *reader = palloc0(sizeof(GhLeafReader));
+
+	reader->index = index;
+	reader->desc = RelationGetDescr(index);
+	reader->entry = entry;
+	reader->arg = arg;
+	reader->values = palloc0(sizeof(Datum) * reader->desc->natts);
+	reader->nulls = palloc0(sizeof(bool) * reader->desc->natts);
+	return reader;
+}
+
+bool
+gh_leaf_read_line(GhLeafReader *reader, const char *page, OffsetNumber line)
+{
+	IndexTuple	tuple;
+	Size		bytes;
+
+	reader->page = (char *) page;
+	tuple = item_at(reader, line, &bytes);
+	return tuple != NULL && read_entry(reader, tuple, bytes);
 }

@@ -17,6 +17,25 @@
 typedef bool (*GhLeafEntry) (void *arg, BlockNumber block, const Datum *values, const bool *nulls);
 
 /*
+ * Where the next page is to be copied to, BLCKSZ bytes; NULL: nothing is read any more.  And that a leaf page is there,
+ * of which some lines are entries, looked at by nobody but for its head; false: likewise.
+ */
+typedef char *(*GhLeafRoom) (void *arg);
+typedef bool (*GhLeafPage) (void *arg, const char *page);
+
+/* Reads entries of pages by themselves. */
+typedef struct GhLeafReader GhLeafReader;
+
+extern GhLeafReader *gh_leaf_reader(Relation index, GhLeafEntry entry, void *arg);
+/* The function is called for a line's entry, or its entries; false: as of gh_leaves_read. */
+extern bool gh_leaf_read_line(GhLeafReader *reader, const char *page, OffsetNumber line);
+
+/*
+ * Copies all leaf pages, from the first to the last, to where room says.  As gh_leaves_read otherwise.
+ */
+extern bool gh_leaves_copy(Relation index, GhLeafRoom room, GhLeafPage page, void *arg);
+
+/*
  * Has the function called for all entries, from the least to the greatest, but for those that are known to be
  * of rows that nobody sees any more.  A snapshot is held from before the call to its end.  False: the
  * function was false, or a page is not as nbtree writes it.

@@ -10,6 +10,9 @@
 #include "storage/block.h"
 #include "utils/rel.h"
 
+/* Where a copy is: in shared memory, or on a device of that number. */
+#define GH_COPY_SHARED (-1)
+
 /* A copy that was begun. */
 typedef struct GhCopied
 {
@@ -41,12 +44,20 @@ extern bool gh_may_be_copied(Relation index, Relation heap);
  * Of whoever copies: from now on it is noted what changes.  Read the leaf pages after it, with a snapshot
  * that is held from before this until the last of them is read: so long no page of the index that was deleted
  * is used for something else.  Whoever does not come to the end calls gh_copy_end.  False: there can be no
- * copy of this index, or its table has too many blocks.  Those of it that were begun before are right for no
- * block any more, but for the one of the generation `keep`, as far as there is room for both; nor, where
- * there is no room, are those of other indexes that were begun before all others.  One process at a time does
- * that for an index (../store/shared_copies.h).
+ * copy of this index, or its table has too many blocks.  Those of it that were begun before in the same place are
+ * right for no block any more, but for the one of the generation `keep`, as far as there is room for both; nor,
+ * where there is no room, are those of others that were begun before all others.  One process at a time does
+ * that for an index's copy in shared memory (../store/shared_copies.h); of two on a device the first one to
+ * begin has made a copy that is right for no block.
  */
-extern bool gh_copy_begin(Relation index, Relation heap, uint64 keep, GhCopied *copied);
+extern bool gh_copy_begin(Relation index, Relation heap, int where, uint64 keep, GhCopied *copied);
+/*
+ * Of a device: the copy is there, for all to look up, and the one before it is right for no block.  False: so is this
+ * one by now.
+ */
+extern bool gh_copy_publish(Relation index, const GhCopied *copied);
+/* The copy that a device has, or has had; false: there is none. */
+extern bool gh_copy_look_up(Relation index, int where, GhCopied *copied);
 /* From now on that one, or none where its generation is 0, is right for no block. */
 extern void gh_copy_end(const GhCopied *copied);
 /* All of the index are right for no block any more. */

@@ -78,12 +78,20 @@ gh_service_executor(void)
 	return (uint32) gh_my_procno() % GH_EXECUTORS;
 }
 
+static int	used_table_executor = -1;
+
+void
+gh_service_use_table_executor(int executor)
+{
+	used_table_executor = executor;
+}
+
 uint32
 gh_service_table_executor(void)
 {
 	const PGPROC *leader = MyProc->lockGroupLeader != NULL ? MyProc->lockGroupLeader : MyProc;
 
-	return (uint32) gh_procno(leader) % GH_EXECUTORS;
+	return used_table_executor >= 0 ? (uint32) used_table_executor : (uint32) gh_procno(leader) % GH_EXECUTORS;
 }
 
 /* The executor that a new pipeline is to have: that of what it uses. */

@@ -6,8 +6,8 @@
  * them in memory that is not the session's, all but the bytes of texts.  What these are does not matter;
  * where they are, and how many, is checked in the copy.
  *
- * Rows enter before the first step.  There only columns of the program are read, and what one holds never
- * changes; a temporary may hold a text at one step and a number at the next.
+ * Only columns of the program are taken, before whichever step rows enter: what one holds never changes, while a
+ * temporary may hold a text at one step and a number at the next.
  *
  * Called by threads.
  */
@@ -32,8 +32,10 @@ gh_columns_note_texts(const GhProgram *program, Size bytes, GhWorkerTable *table
 	GhError		error;
 
 	memset(table->texts, 0, sizeof(table->texts));
+	table->ncolumns = 0;
 	if (gh_program_check_classes(program, bytes, classes, &error) != GH_OK)
 		return;
+	table->ncolumns = program->ncolumns;
 	for (uint32 v = 0; v < program->ncolumns; v++)
 		if (classes[v] == GH_CLASS_TEXT)
 			table->texts[v / 64] |= UINT64CONST(1) << v % 64;
@@ -116,6 +118,8 @@ copy_columns(const Area *area, const GhWorkerTable *table, const uint16 *given, 
 	{
 		GhVector	vector = vectors[i];
 
+		if (request->step > 0 && numbers[i] >= table->ncolumns)
+			return "rows of a request that enter behind the first step bring what is no column";
 		if (!copy_vector(area, &vector, request->count, &to, &copies[i]))
 			return "a vector of the request is outside its buffer";
 		if (holds_texts(table, numbers[i]) && !check_texts(area, request->count, &copies[i]))
@@ -136,8 +140,6 @@ gh_columns_take(uint32 number, const GhSlot *asked, const GhWorkerTable *table, 
 	const GhVector *vectors = asked->brought.vectors;
 
 	request->ngiven = asked->brought.ngiven;
-	if (request->step > 0)
-		return "rows of a request enter behind the first step";
 	/* before they are multiplied; then, what lies side by side in the buffer is not more than that */
 	if (request->ngiven > GH_PROGRAM_VECTORS_MAX || request->count > GH_REQUEST_LINES_MAX ||
 		bytes_of_copies(request->ngiven, request->count) > area.bytes)

@@ -66,7 +66,7 @@ walk_probes(Walk *walk, GhProbe *probes, uint32 nprobes)
 static void
 walk_source(Walk *walk, GhPipelineSource *source)
 {
-	if (source->kind == GH_SOURCE_PAGES)
+	if (gh_source_has_pages(source))
 		source->attributes = walk->step(walk, source->attributes, source->natts, sizeof(GhPageAttribute));
 	else
 		source->attributes = NULL;

@@ -19,8 +19,8 @@
 /* ------------------------------------------------------------------- requests */
 
 /*
- * Room for all rows of pages to go back, as the engine asks for, where the client's is less: of pages that
- * stay rows hardly ever do, and so requests of many need no large buffers.
+ * Room for all rows of pages to go back, or of a table, as the engine asks for, where the client's is less: of pages
+ * that stay rows hardly ever do, and of a table that is there, and so requests of many need no large buffers.
  */
 static const char *
 make_room_for_back(GhRunning *running, GhPipelineRequest *request)
@@ -84,7 +84,8 @@ build_pages(uint32 number, const GhSlot *asked, const GhWorkerTable *table, GhPi
 static const char *
 build_request(uint32 number, const GhSlot *asked, const GhWorkerTable *table)
 {
-	GhPipelineRequest *request = &gh_worker.running_by_slot[number].pipeline_request;
+	GhRunning  *running = &gh_worker.running_by_slot[number];
+	GhPipelineRequest *request = &running->pipeline_request;
 	const GhPipelineRequest *brought = &asked->brought;
 
 	memset(request, 0, sizeof(*request));
@@ -99,7 +100,12 @@ build_request(uint32 number, const GhSlot *asked, const GhWorkerTable *table)
 	request->step = brought->step;
 	request->first = brought->first;
 	request->count = brought->count;
-	return brought->kind == GH_INPUT_COLUMNS ? gh_columns_take(number, asked, table, request) : NULL;
+	if (brought->kind == GH_INPUT_COLUMNS)
+		return gh_columns_take(number, asked, table, request);
+	if (brought->kind != GH_INPUT_UNMATCHED)
+		return NULL;
+	running->nlines = request->count;
+	return make_room_for_back(running, request);
 }
 
 /* What the request had beside the engine's. */
@@ -273,7 +279,7 @@ make_pipeline(GhExecutor *executor, const GhSlot *asked, GhWorkerTable *table, G
 		return gh_error_set(error, GH_UNSUPPORTED, "processes do not share a sink on a device");
 	gh_executor_host(table, &host);
 	block->options.device = gh_worker.cuda_device;
-	table->page_bytes = block->options.source.kind == GH_SOURCE_PAGES ? block->options.source.page_bytes : 0;
+	table->page_bytes = gh_source_has_pages(&block->options.source) ? block->options.source.page_bytes : 0;
 	status = gh_executor_pass_point(GH_FAULT_POINT_SCAN_CREATE, error);
 	if (status == GH_OK)
 		status = gh_worker.engine->pipelines->create(&host, &block->options, &table->pipeline, error);

@@ -178,6 +178,8 @@ typedef struct GhServiceScope
  */
 extern uint32 gh_service_executor(void);
 extern uint32 gh_service_table_executor(void);
+/* From now on that one has tables that this process makes, since others that go with them are there; -1: as ever. */
+extern void gh_service_use_table_executor(int executor);
 /* Bytes that all uses of a device together may have. */
 extern uint64 gh_service_device_memory(int device);
 

@@ -86,6 +86,7 @@ typedef struct GhWorkerTable
 	uint16	   *span_lines;		/* by place: lines of the page that was put there */
 	uint32		naming;			/* requests in the engine that name it, of all executors */
 	uint32		page_bytes;		/* of the pipeline's source; 0: that has no pages */
+	uint32		ncolumns;		/* of its program */
 	uint64		texts[GH_PROGRAM_VECTORS_MAX / 64]; /* columns of its program that hold texts: a bit each */
 	uint32		users;			/* pipelines and marks that use it */
 	uint32		nused;

@@ -10,6 +10,7 @@
 #include "heap/pages.h"
 #include "store/index_copies.h"
 #include "store/index_wanted.h"
+#include "store/resident_tables.h"
 
 static const GhIndexCopyMethods *methods = NULL;
 
@@ -61,9 +62,32 @@ gh_copy_ask_blocks(Relation index, Relation heap, const GhIndexCopy *copy, Block
 #define GH_STALE_SHARE(nblocks) ((nblocks) / 10)
 
 bool
+gh_copy_is_right_on_device(Relation index, Relation heap, int device, GhIndexCopy *copy, GhCopyBlocks *blocks)
+{
+	if (!methods->look_up_on_device(index, device, &copy->generation, &copy->nblocks) ||
+		!gh_resident_table_is_there(gh_resident_table_source_of_copy(index, copy->generation, device)))
+		return false;
+	gh_copy_ask_blocks(index, heap, copy, RelationGetNumberOfBlocks(heap), blocks);
+	return blocks->right > 0 && blocks->stale == 0;
+}
+
+bool
+gh_copy_is_stale(const GhCopyBlocks *blocks)
+{
+	return blocks->stale > GH_STALE_SHARE(blocks->nblocks) || blocks->right == 0;
+}
+
+void
+gh_copy_make_again_on_device(Relation index, const GhCopyBlocks *blocks)
+{
+	if (gh_copy_is_stale(blocks) && !RecoveryInProgress())
+		gh_index_want(RelationGetRelid(index));
+}
+
+bool
 gh_copy_make_again(Relation index, const GhCopyBlocks *blocks)
 {
-	if ((blocks->stale <= GH_STALE_SHARE(blocks->nblocks) && blocks->right > 0) ||
+	if (!gh_copy_is_stale(blocks) ||
 		!gh_shared_copy_is_due(GH_COPY_OF_INDEX, index))
 		return false;
 	if (RecoveryInProgress())

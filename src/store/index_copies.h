@@ -29,14 +29,15 @@
 #define GH_COPY_HEAP_MAX(all, participants) ((all) / (4 + 2 * (participants)))
 
 /*
- * On a device a table of all rows is made of pages that are there in 0.6 ns a row.  Rows that are not right,
- * and entries, are told apart on the host, each in so many times that; to begin with that takes as long as so
- * many rows; and so does a part of the outer rows, which are looked up among changed keys, too
- * (BENCHMARKS.md, "The index on a GPU").
+ * On a device a table of all rows is made of pages that are there in 0.6 ns a row.  Rows that are not right are read on the
+ * host, each in so many times that; to begin with, telling keys apart takes as long as so many rows; and so does a part of
+ * the outer rows, which are looked up among changed keys, too (BENCHMARKS.md, "The index on a GPU").
  */
-#define GH_APART_TIMES GH_WITH_FAULT_POINTS(6, 500)
+#define GH_APART_TIMES GH_WITH_FAULT_POINTS(8, 500)
 #define GH_APART_ROWS GH_WITH_FAULT_POINTS(1000, 7500000)
 #define GH_APART_OUTER GH_WITH_FAULT_POINTS(0.0, 0.3)
+/* Tables of what has changed have so many places at least. */
+#define GH_APART_PLACES 65536.0
 
 /* Why a copy is not used, for EXPLAIN. */
 #define GH_COPY_IS_NOT_THERE "there is none"
@@ -93,6 +94,12 @@ typedef struct GhIndexCopyMethods
 	 * up, as stop says, which may be NULL.  A snapshot is active.
 	 */
 	bool		(*make) (Relation index, Relation heap, GhCopyStop stop);
+	/*
+	 * Likewise a table on a device of all its entries, which stays there (../index/README, "On a device").
+	 */
+	bool		(*make_on_device) (Relation index, Relation heap, int device, GhCopyStop stop);
+	/* The one that was made there last, if it is right for any block. */
+	bool		(*look_up_on_device) (Relation index, int device, uint64 *generation, BlockNumber *nblocks);
 	/* What columns a copy of the index has, or would have: those of *copy alone are set; false: there is none. */
 	bool		(*describe) (Relation index, GhIndexCopy *copy);
 	/*
@@ -115,6 +122,14 @@ typedef struct GhCopyBlocks
 
 #define GH_COPY_BITS 32
 
+/*
+ * Of a copy on a device: what its table keeps of an entry is the block of its row, and then the columns, by their numbers.
+ * All are of one of a device's executors, so that a query can probe several (service.h).
+ */
+#define GH_DEVICE_COPY_BLOCK 0
+#define GH_DEVICE_COPY_COLUMN(c) ((c) + 1)
+#define GH_DEVICE_COPY_EXECUTOR 0
+
 extern void gh_index_copies_register(const GhIndexCopyMethods *methods);
 extern const GhIndexCopyMethods *gh_index_copy_methods(void);
 /*
@@ -130,6 +145,15 @@ extern void gh_copy_ask_blocks(Relation index, Relation heap, const GhIndexCopy 
  * indexes: made again").  True: on a standby nobody does, and whoever can may make one.
  */
 extern bool gh_copy_make_again(Relation index, const GhCopyBlocks *blocks);
+/* Whether it is not right for so many that another one would be. */
+extern bool gh_copy_is_stale(const GhCopyBlocks *blocks);
+/* Likewise of one on a device, which nobody makes on a standby. */
+extern void gh_copy_make_again_on_device(Relation index, const GhCopyBlocks *blocks);
+/*
+ * Looks a device's copy up, and asks for its blocks; false: it is not right for all of the table's blocks that another one would
+ * be right for, or there is none.
+ */
+extern bool gh_copy_is_right_on_device(Relation index, Relation heap, int device, GhIndexCopy *copy, GhCopyBlocks *blocks);
 /* GhPages.has_blocks, of GhCopyBlocks. */
 extern uint32 gh_copy_count_right(void *blocks, BlockNumber block);
 /*
@@ -137,7 +161,7 @@ extern uint32 gh_copy_count_right(void *blocks, BlockNumber block);
  * none.
  */
 extern BlockNumber gh_copy_next_stale(const GhCopyBlocks *blocks, BlockNumber block);
-/* Entries of the copy on those. */
+/* Entries of a copy in shared memory on those. */
 extern uint64 gh_copy_stale_rows(const GhCopyHold *hold, const GhCopyBlocks *blocks);
 
 /*

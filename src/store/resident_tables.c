@@ -8,8 +8,7 @@
  * changed (resident.c).  A few blocks may lack the mark if every snapshot saw their rows then
  * (../heap/settled.c), and their pages have the LSNs that they had.
  *
- * Or it has the entries of a copy of an index: then it is found by the index's file, and is that copy's as
- * long as its generation is the same.
+ * Or it is the copy of an index: then it is found by the index's file, and by the copy's generation.
  *
  * A table is of one executor of the service, and so are all that a pipeline probes.  So sessions of each
  * executor have tables of their own.
@@ -24,6 +23,7 @@
 #include "storage/bufmgr.h"
 #include "storage/lwlock.h"
 #include "storage/procarray.h"
+#include "utils/timestamp.h"
 
 #include "compat.h"
 #include "gpuhash.h"
@@ -89,6 +89,8 @@ typedef struct ResidentTable
 	uint64		rows;
 	uint64		bytes;
 	pg_atomic_uint64 used;		/* by turns: the largest was used last */
+	pg_atomic_uint64 hits;		/* of a copy of an index, as what follows: queries that used it */
+	pg_atomic_uint64 last_used; /* a TimestampTz */
 } ResidentTable;
 
 typedef struct ResidentTables
@@ -118,7 +120,11 @@ tables_init(void *place, bool found)
 	memset(shared, 0, sizeof(ResidentTables));
 	pg_atomic_init_u64(&shared->turn, 0);
 	for (int i = 0; i < GH_RESIDENT_TABLES; i++)
+	{
 		pg_atomic_init_u64(&shared->tables[i].used, 0);
+		pg_atomic_init_u64(&shared->tables[i].hits, 0);
+		pg_atomic_init_u64(&shared->tables[i].last_used, 0);
+	}
 	LWLockInitialize(&shared->lock, gh_store_area_tranche());
 }
 
@@ -220,20 +226,19 @@ gh_resident_table_source(Relation relation, int device, const uint8 identity[PG_
 }
 
 /*
- * The same of the copy of an index in shared memory: the table has its entries, whatever has become of the
- * rows since.  For which of them it is right is asked for each use, by the copy's generation
+ * The same of the copy of an index on the device: the table has its entries, whatever has become of the rows
+ * since.  For which of them it is right is asked for each use, by the copy's generation
  * (../fragment/device_copy.c).
  */
 GhTableSource *
-gh_resident_table_source_of_copy(Relation index, uint64 generation, int device,
-								 const uint8 identity[PG_SHA256_DIGEST_LENGTH])
+gh_resident_table_source_of_copy(Relation index, uint64 generation, int device)
 {
 	GhTableSource *source = palloc0(sizeof(GhTableSource));
 
 	source->relid = RelationGetRelid(index);
 	gh_resident_key(&source->key.file, index, device);
 	source->key.executor = gh_service_table_executor();
-	memcpy(source->key.identity, identity, PG_SHA256_DIGEST_LENGTH);
+	memcpy(source->key.identity, &generation, sizeof(generation));
 	source->rows.generation = generation;
 	return source;
 }
@@ -401,6 +406,17 @@ most_bytes(int device)
 	return GH_TABLES_SHARE(most);
 }
 
+bool
+gh_resident_table_is_there(const GhTableSource *source)
+{
+	bool		found;
+
+	LWLockAcquire(&shared->lock, LW_SHARED);
+	found = find_table(&source->key) != NULL;
+	LWLockRelease(&shared->lock);
+	return found;
+}
+
 /* Whether there is room for a table of so many bytes, if others go for it. */
 bool
 gh_resident_table_may_stay(const GhTableSource *source, uint64 bytes)
@@ -474,6 +490,16 @@ note_gone(void)
 	pfree(files);
 }
 
+static void
+note_use(ResidentTable *table)
+{
+	pg_atomic_write_u64(&table->used, pg_atomic_add_fetch_u64(&shared->turn, 1));
+	if (table->made_of.generation == 0)
+		return;
+	pg_atomic_fetch_add_u64(&table->hits, 1);
+	pg_atomic_write_u64(&table->last_used, (uint64) GetCurrentTimestamp());
+}
+
 /*
  * Borrows the table that was made of the same, until gh_resident_table_return; false: there is none.  The map
  * was read for the source when the snapshot was held.
@@ -493,7 +519,7 @@ gh_resident_table_borrow(const GhTableSource *source, GhRef *root, uint64 *rows)
 	{
 		*root = table->root;
 		*rows = table->rows;
-		pg_atomic_write_u64(&table->used, pg_atomic_add_fetch_u64(&shared->turn, 1));
+		note_use(table);
 		found = true;
 	}
 	LWLockRelease(&shared->lock);
@@ -528,7 +554,8 @@ gh_resident_table_keep(const GhTableSource *source, GhRef root, uint64 rows)
 		table->made_of = source->rows;
 		table->rows = rows;
 		table->bytes = bytes;
-		pg_atomic_write_u64(&table->used, pg_atomic_add_fetch_u64(&shared->turn, 1));
+		note_use(table);
+		pg_atomic_write_u64(&table->hits, 0);
 	}
 	else
 		table = NULL;
@@ -583,6 +610,28 @@ gh_resident_tables_forget_gone(void)
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	sweep(NULL);
 	LWLockRelease(&shared->lock);
+}
+
+GhDeviceCopyInfo *
+gh_resident_copies_list(int *count)
+{
+	GhDeviceCopyInfo *infos = palloc(sizeof(GhDeviceCopyInfo) * GH_RESIDENT_TABLES);
+
+	*count = 0;
+	LWLockAcquire(&shared->lock, LW_SHARED);
+	for (int i = 0; i < GH_RESIDENT_TABLES; i++)
+	{
+		ResidentTable *table = &shared->tables[i];
+
+		if (table->root != 0 && !table->stale && table->made_of.generation > 0 && table->key.file.database == MyDatabaseId)
+			infos[(*count)++] = (GhDeviceCopyInfo)
+			{
+				table->relid, (int) table->key.file.device, table->bytes, pg_atomic_read_u64(&table->hits),
+					(TimestampTz) pg_atomic_read_u64(&table->last_used)
+			};
+	}
+	LWLockRelease(&shared->lock);
+	return infos;
 }
 
 /* How many of a relation of this database there are, and their memory. */

@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "common/sha2.h"
+#include "datatype/timestamp.h"
 #include "utils/rel.h"
 #include "utils/snapshot.h"
 
@@ -21,8 +22,9 @@ typedef struct GhTableSource GhTableSource;
 extern bool gh_resident_tables_apply(Relation relation, Snapshot snapshot);
 extern GhTableSource *gh_resident_table_source(Relation relation, int device,
 											   const uint8 identity[PG_SHA256_DIGEST_LENGTH]);
-extern GhTableSource *gh_resident_table_source_of_copy(Relation index, uint64 generation, int device,
-													   const uint8 identity[PG_SHA256_DIGEST_LENGTH]);
+extern GhTableSource *gh_resident_table_source_of_copy(Relation index, uint64 generation, int device);
+/* Whether one of that source is there, that could be borrowed. */
+extern bool gh_resident_table_is_there(const GhTableSource *source);
 extern bool gh_resident_table_may_stay(const GhTableSource *source, uint64 bytes);
 extern const void *gh_resident_table_source_bytes(const GhTableSource *source, Size *bytes);
 extern bool gh_resident_table_borrow(const GhTableSource *source, GhRef *root, uint64 *rows);
@@ -31,6 +33,18 @@ extern bool gh_resident_table_hold(GhRef root);
 extern void gh_resident_table_return(GhRef root);
 extern uint64 gh_resident_tables_give_up(int device, uint64 bytes, int wait_ms);
 extern void gh_resident_tables_forget_gone(void);
+/* A copy of an index of this database, for the view. */
+typedef struct GhDeviceCopyInfo
+{
+	Oid			relation;
+	int			device;
+	uint64		bytes;
+	uint64		hits;			/* queries that used it */
+	TimestampTz used;
+} GhDeviceCopyInfo;
+
+/* palloc'd */
+extern GhDeviceCopyInfo *gh_resident_copies_list(int *count);
 extern void gh_resident_tables_count(int device, Oid relid, uint64 *tables, uint64 *bytes);
 
 #endif							/* GPUHASH_RESIDENT_TABLES_H */

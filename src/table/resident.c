@@ -1,7 +1,7 @@
 /*
  * resident.c
- *		What the view gpuhash_resident shows: tables of this database with pages on GPUs, and what has copies in
- *		shared memory: indexes, and tables' columns.
+ *		What the view gpuhash_resident shows: tables of this database with pages on GPUs, what has copies in
+ *		shared memory, indexes and tables' columns, and indexes that have copies on GPUs.
  */
 #include "postgres.h"
 
@@ -34,32 +34,30 @@ enum
 	RESIDENT_COLUMNS
 };
 
-/* The tables on devices that were made of the copy of an index. */
+/* Copies of indexes on devices. */
 static void
-list_tables_of(ReturnSetInfo *result, const GhSharedCopyInfo *info)
+list_device_copies(ReturnSetInfo *result)
 {
-	for (int device = 0; device < gh_service_devices(); device++)
+	int			count;
+	GhDeviceCopyInfo *infos = gh_resident_copies_list(&count);
+
+	for (int i = 0; i < count; i++)
 	{
 		Datum		row[RESIDENT_COLUMNS] = {0};
 		bool		nulls[RESIDENT_COLUMNS] = {false};
-		uint64		tables;
-		uint64		bytes;
 
-		gh_resident_tables_count(device, info->relation, &tables, &bytes);
-		if (tables == 0)
-			continue;
-		row[RESIDENT_RELATION] = ObjectIdGetDatum(info->relation);
-		row[RESIDENT_DEVICE] = Int32GetDatum(gh_service_device_number(device));
-		row[RESIDENT_USED] = TimestampTzGetDatum(info->used);
-		row[RESIDENT_HITS] = Int64GetDatum((int64) info->hits);
+		row[RESIDENT_RELATION] = ObjectIdGetDatum(infos[i].relation);
+		row[RESIDENT_DEVICE] = Int32GetDatum(gh_service_device_number(infos[i].device));
+		row[RESIDENT_USED] = TimestampTzGetDatum(infos[i].used);
+		row[RESIDENT_HITS] = Int64GetDatum((int64) infos[i].hits);
 		nulls[RESIDENT_WHY_NOT] = true;
-		row[RESIDENT_TABLES] = Int64GetDatum((int64) tables);
-		row[RESIDENT_TABLE_BYTES] = Int64GetDatum((int64) bytes);
+		row[RESIDENT_TABLES] = Int64GetDatum(1);
+		row[RESIDENT_TABLE_BYTES] = Int64GetDatum((int64) infos[i].bytes);
 		tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
 	}
 }
 
-/* Copies in shared memory, which are on no device, and what was made of them there. */
+/* Copies in shared memory, which are on no device. */
 static void
 list_copies(ReturnSetInfo *result)
 {
@@ -83,8 +81,6 @@ list_copies(ReturnSetInfo *result)
 		row[RESIDENT_TABLES] = Int64GetDatum(is_index ? 1 : 0);
 		row[RESIDENT_TABLE_BYTES] = Int64GetDatum(is_index ? (int64) info->bytes : 0);
 		tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
-		if (is_index)
-			list_tables_of(result, info);
 	}
 }
 
@@ -123,5 +119,6 @@ gpuhash_list_resident(PG_FUNCTION_ARGS)
 		tuplestore_putvalues(result->setResult, result->setDesc, row, nulls);
 	}
 	list_copies(result);
+	list_device_copies(result);
 	return (Datum) 0;
 }

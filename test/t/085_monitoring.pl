@@ -93,7 +93,11 @@ well($session, 'RESET statement_timeout');
 @seen = watch("SELECT gpuhash_prewarm('t_id')");
 SKIP: {
 	skip 'the copy was made before anybody looked', 1 unless @seen;
-	is(join(' ', sort(keys %{ { map { (join('|', @$_[0 .. 3]) => 1) } @seen } })), "$session->{backend}|t_id||copy of index", 'the copy of an index is seen');
+	my %seen = map { (join('|', @$_[0 .. 3]) => 1) } @seen;
+	# one on the GPU, and one in shared memory
+	delete $seen{"$session->{backend}|t_id|0|copy of index"};
+	delete $seen{"$session->{backend}|t_id||copy of index"};
+	is(join(' ', sort keys %seen), '', 'copies of an index are seen');
 }
 is(well($other, $PROGRESS), '', 'until it is there');
 

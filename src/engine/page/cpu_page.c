@@ -1,6 +1,7 @@
 /*
  * cpu_page.c
- *		A heap page's tuples, by their offset numbers, into the column vectors of a batch.
+ *		A heap page's tuples, or a leaf page's entries, by their offset numbers, into the column vectors of a
+ *		batch.
  *
  * In three passes.  First all tuples are found in the page.  Then the columns that lie at
  * the same place in every tuple that has the shape's prefix are read, a column at a time,
@@ -22,22 +23,41 @@ typedef struct Rows
 	const uint8_t *page;
 	uint32_t	count;
 	bool		unprefixed;		/* some have not the shape's prefix */
+	bool		some_else;		/* some entry of a leaf page is not of one row: it has no attributes here */
 	GhPageTuple tuples[GH_VECTOR_ROWS];
 	uint32_t	prefixed[GH_VECTOR_ROWS];	/* where the data of one with the prefix start, else 0 */
 } Rows;
 
+/* The entry of a leaf page, and the block of its row; false: the page is broken. */
 static bool
-open_tuples(Rows *rows, const uint16_t *numbers)
+open_entry(Rows *rows, uint32_t lines, uint32_t number, GhPageTuple *tuple, uint64_t *block)
+{
+	uint32_t	of_row;
+	GhLeafEntryKind kind = gh_leaf_entry(rows->page, rows->shape->page_bytes, lines, number, tuple, &of_row);
+
+	if (kind == GH_LEAF_BROKEN)
+		return false;
+	*block = of_row;
+	if (kind == GH_LEAF_ELSE)
+		tuple->natts = 0;
+	rows->some_else |= kind == GH_LEAF_ELSE;
+	return true;
+}
+
+/* blocks: of entries' rows. */
+static bool
+open_tuples(Rows *rows, const uint16_t *numbers, uint64_t *blocks)
 {
 	uint32_t	page_bytes = rows->shape->page_bytes;
 	uint32_t	lines = gh_page_lines(rows->page, page_bytes);
 
-	rows->unprefixed = false;
+	rows->unprefixed = rows->some_else = false;
 	for (uint32_t i = 0; i < rows->count; i++)
 	{
 		GhPageTuple *tuple = &rows->tuples[i];
 
-		if (!gh_page_tuple(rows->page, page_bytes, lines, numbers[i], tuple))
+		if (rows->shape->leaves != 0 ? !open_entry(rows, lines, numbers[i], tuple, &blocks[i]) :
+			!gh_page_tuple(rows->page, page_bytes, lines, numbers[i], tuple))
 			return false;
 		rows->prefixed[i] = gh_page_has_prefix(rows->shape, rows->page, tuple) ? tuple->data : 0;
 		rows->unprefixed |= rows->prefixed[i] == 0;
@@ -477,12 +497,14 @@ walk_tuples(const Rows *rows, const GhVector *vectors, uint32_t first, uint8_t *
 	return true;
 }
 
+/* Where the tuples are; blocks: of entries' rows. */
 static void
-load_tids(GhVector vector, uint32_t first, uint32_t block, const uint16_t *numbers, uint32_t count)
+load_tids(const GhPageShape *shape, GhVector vector, uint32_t block, const uint16_t *numbers, const uint64_t *blocks,
+		  uint32_t count)
 {
-	memset(vector.null + first, 0, count);
+	memset(vector.null, 0, count);
 	for (uint32_t i = 0; i < count; i++)
-		vector.low[first + i] = gh_tid_value(block, numbers[i]);
+		vector.low[i] = shape->leaves != 0 ? blocks[i] : gh_tid_value(block, numbers[i]);
 }
 
 /*
@@ -490,6 +512,8 @@ load_tids(GhVector vector, uint32_t first, uint32_t block, const uint16_t *numbe
  * with the columns of the shape in its vectors, all of whose arrays are there; text stays
  * where it lies in the page.  Rows are GH_ROW_LIVE or, where a value cannot be read,
  * GH_ROW_BACK.  The page's block number is for the tuples' places alone.
+ *
+ * Of a leaf page, tuples are entries; one that is not of one row is GH_ROW_BACK.
  *
  * GH_TOO_SMALL: the batch has no room for so many.  GH_INVALID: this is no heap page, or a
  * tuple is not of the shape, and nothing in the page is to be trusted.  Both leave the
@@ -501,6 +525,7 @@ gh_cpu_page_load(const GhPageShape *shape, const uint8_t *page, uint32_t block,
 {
 	uint32_t	first = batch->nrows;
 	uint8_t    *state = batch->state + first;
+	uint64_t	blocks[GH_VECTOR_ROWS];
 	Rows		rows;
 
 	if (first > GH_VECTOR_ROWS || count > GH_VECTOR_ROWS - first)
@@ -509,8 +534,8 @@ gh_cpu_page_load(const GhPageShape *shape, const uint8_t *page, uint32_t block,
 	rows.shape = shape;
 	rows.page = page;
 	/* no column: the tuples are not looked at */
-	rows.count = shape->ncolumns > 0 ? count : 0;
-	if (!open_tuples(&rows, numbers))
+	rows.count = shape->ncolumns > 0 || shape->leaves != 0 ? count : 0;
+	if (!open_tuples(&rows, numbers, blocks))
 		return GH_INVALID;
 	memset(state, GH_ROW_LIVE, count);
 	for (uint32_t c = 0; c < shape->nfixed; c++)
@@ -521,7 +546,10 @@ gh_cpu_page_load(const GhPageShape *shape, const uint8_t *page, uint32_t block,
 		if (rows.prefixed[i] == 0 && !walk_tuple(&rows, i, batch->vectors, first, state))
 			return GH_INVALID;
 	if (shape->tids != 0)
-		load_tids(batch->vectors[shape->tids - 1], first, block, numbers, count);
+		load_tids(shape, rows_from(batch->vectors[shape->tids - 1], first), block, numbers, blocks, count);
+	for (uint32_t i = 0; rows.some_else && i < count; i++)
+		if (rows.tuples[i].natts == 0)
+			state[i] = GH_ROW_BACK;
 	batch->nrows = first + count;
 	return GH_OK;
 }

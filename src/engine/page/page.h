@@ -63,6 +63,22 @@ extern "C" {
 #define GH_TUPLE_XMAX_IS_MULTI 0x1000
 #define GH_TUPLE_MOVED 0xc000
 
+/* An entry of a B-tree's leaf page: what it has in the place of a tuple's header, offsets in bytes. */
+#define GH_LEAF_BLOCK_AT 0		/* of its row: the upper half of the number, and the lower one */
+#define GH_LEAF_INFO_AT 6
+#define GH_LEAF_BITS_AT 8
+#define GH_LEAF_BYTES_MASK 0x1fff	/* of info, as what follows: of all of it */
+#define GH_LEAF_OTHER 0x2000	/* it is of several rows, or none */
+#define GH_LEAF_HAS_NULL 0x8000
+#define GH_LEAF_DATA 8			/* where columns begin, and where they do behind bits of NULLs */
+#define GH_LEAF_DATA_NULLS 16
+#define GH_LEAF_ATTRIBUTES 32	/* at most; bits are there for as many */
+
+/* What such a page ends with, which its header tells the place of: offsets in bytes. */
+#define GH_PAGE_SPECIAL_AT 16
+#define GH_LEAF_NEXT_AT 4		/* the page to its right; 0: there is none */
+#define GH_LEAF_SPECIAL_BYTES 16
+
 /* Transaction numbers from this one on wrap around; those before it are earlier than all of them. */
 #define GH_XID_FIRST_NORMAL 3
 
@@ -103,6 +119,7 @@ typedef struct GhPageColumn
 typedef struct GhPageShape
 {
 	uint32_t	page_bytes;
+	uint32_t	leaves;			/* 1: they are entries of a B-tree's leaf pages */
 	uint32_t	natts;			/* up to the last column's */
 	const GhPageAttribute *attributes;
 	uint32_t	prefix;			/* attributes */
@@ -191,6 +208,64 @@ gh_page_tuple(const uint8_t *page, uint32_t page_bytes, uint32_t lines, uint32_t
 		return false;
 	tuple->data = tuple->header + hoff;
 	return true;
+}
+
+/*
+ * The first line of a leaf page that is an entry: that before it, of a page with another one to its right, is a
+ * bound.  0: the page does not end as such a page does.
+ */
+GH_EVERYWHERE uint32_t
+gh_leaf_first_line(const uint8_t *page, uint32_t page_bytes)
+{
+	uint32_t	special = gh_read_u16(page + GH_PAGE_SPECIAL_AT);
+
+	if (special != page_bytes - GH_LEAF_SPECIAL_BYTES)
+		return 0;
+	return gh_read_aligned_u32(page + special + GH_LEAF_NEXT_AT) == 0 ? 1 : 2;
+}
+
+typedef enum GhLeafEntryKind
+{
+	GH_LEAF_BROKEN,			/* there is none that lies in the page as it must */
+	GH_LEAF_ONE,				/* of a row */
+	GH_LEAF_ELSE				/* of several, or of none: it cannot be read here */
+} GhLeafEntryKind;
+
+/*
+ * The entry of a line of a leaf page, as a tuple, and the block of its row.  The tuple has all attributes that an
+ * entry may have.
+ */
+GH_EVERYWHERE GhLeafEntryKind
+gh_leaf_entry(const uint8_t *page, uint32_t page_bytes, uint32_t lines, uint32_t number, GhPageTuple *tuple,
+			  uint32_t *block)
+{
+	const uint32_t low_bits = (1u << GH_LINE_OFFSET_BITS) - 1;
+	uint32_t	line;
+	uint32_t	length;
+	uint32_t	at;
+	uint32_t	info;
+
+	if (number < 1 || number > lines)
+		return GH_LEAF_BROKEN;
+	line = gh_read_aligned_u32(page + GH_PAGE_LINES_AT + (number - 1) * GH_LINE_BYTES);
+	if (((line >> GH_LINE_OFFSET_BITS) & ((1u << GH_LINE_STATE_BITS) - 1)) != GH_LINE_NORMAL)
+		return GH_LEAF_BROKEN;
+	at = line & low_bits;
+	length = line >> (GH_LINE_OFFSET_BITS + GH_LINE_STATE_BITS);
+	if (at < GH_PAGE_LINES_AT + lines * GH_LINE_BYTES || at % GH_TUPLE_ALIGNMENT != 0 || at + length > page_bytes ||
+		length < GH_LEAF_DATA)
+		return GH_LEAF_BROKEN;
+	info = gh_read_u16(page + at + GH_LEAF_INFO_AT);
+	tuple->has_nulls = (info & GH_LEAF_HAS_NULL) != 0;
+	tuple->data = at + (tuple->has_nulls ? GH_LEAF_DATA_NULLS : GH_LEAF_DATA);
+	tuple->end = at + (info & GH_LEAF_BYTES_MASK);
+	tuple->natts = GH_LEAF_ATTRIBUTES;
+	/* bits of NULLs are where a tuple with such a header has them */
+	tuple->header = at + GH_LEAF_BITS_AT - GH_TUPLE_BITS_AT;
+	if (tuple->end > at + length || tuple->data > tuple->end)
+		return GH_LEAF_BROKEN;
+	*block = (uint32_t) gh_read_u16(page + at + GH_LEAF_BLOCK_AT) << 16 | gh_read_u16(page + at + GH_LEAF_BLOCK_AT + 2);
+	return (info & GH_LEAF_OTHER) != 0 ? GH_LEAF_ELSE : GH_LEAF_ONE;
 }
 
 /* Whether an attribute that the tuple has is NULL. */

@@ -297,7 +297,8 @@ static GhStatus
 create_contents(GhCpuPipeline *pipeline, GhError *error)
 {
 	const GhPipelineOptions *options = &pipeline->plan.options;
-	size_t		lines = options->source.kind == GH_SOURCE_PAGES ? options->source.page_bytes / GH_LINE_BYTES : 1;
+	size_t		lines = gh_source_has_pages(&options->source) ?
+		options->source.page_bytes / GH_LINE_BYTES : 1;
 	bool		created = create_levels(pipeline);
 
 	pipeline->numbers = malloc(2 * lines * sizeof(uint16_t));

@@ -176,6 +176,20 @@ list_normal(GhCpuPipeline *pipeline, const uint8_t *page, uint32_t lines, Lines 
 	}
 }
 
+/* All lines that are normal, and entries, of a leaf page; false: it is none. */
+static bool
+list_entries(GhCpuPipeline *pipeline, const uint8_t *page, uint32_t lines, Lines *list)
+{
+	uint32_t	first = gh_leaf_first_line(page, pipeline->plan.options.source.page_bytes);
+
+	for (uint32_t number = first; first > 0 && number <= lines; number++)
+	{
+		pipeline->numbers[list->asked] = (uint16_t) number;
+		list->asked += gh_line_is_normal(page, number);
+	}
+	return first > 0;
+}
+
 /* The lines whose bits are set, of a page of which no tuple is to be judged. */
 static void
 list_asked(GhCpuPipeline *pipeline, const uint64_t *bits, uint32_t lines, Lines *list)
@@ -202,6 +216,8 @@ list_lines(GhCpuPipeline *pipeline, const GhPipelineRequest *request, const GhPa
 	lines->numbers = pipeline->numbers;
 	if (page->lines > page_lines)
 		return false;
+	if (pipeline->plan.options.source.kind == GH_SOURCE_LEAVES)
+		return list_entries(pipeline, bytes, page->lines, lines);
 	if (page->bitmap == GH_PAGE_ALL_LINES && !page->hinted)
 	{
 		list_normal(pipeline, bytes, page->lines, lines);

@@ -67,7 +67,7 @@ copy_arrays(Copies *copies, GhPipelineOptions *options, GhProbe *probes)
 	GhPipelineSource *source = &options->source;
 
 	options->program = copy_array(copies, options->program, options->program_bytes);
-	if (source->kind == GH_SOURCE_PAGES)
+	if (gh_source_has_pages(source))
 		source->attributes = copy_array(copies, source->attributes, source->natts * sizeof(GhPageAttribute));
 	if (source->kind == GH_SOURCE_GROUPS)
 		source->columns = copy_array(copies, source->columns, source->natts * sizeof(GhGroupColumn));
@@ -93,10 +93,10 @@ has_array(const void *array, uint64_t count, uint64_t most)
 static GhStatus
 check_source_sizes(const GhPipelineSource *source, GhError *error)
 {
-	if (source->kind < GH_SOURCE_PAGES || source->kind > GH_SOURCE_COLUMNS)
+	if (source->kind < GH_SOURCE_PAGES || source->kind > GH_SOURCE_LEAVES)
 		return gh_error_set(error, GH_INVALID, "a pipeline has a source of kind %u", source->kind);
 	if (source->natts > GH_ATTRIBUTE_MAX ||
-		(source->kind == GH_SOURCE_PAGES && !has_array(source->attributes, source->natts, GH_ATTRIBUTE_MAX)) ||
+		(gh_source_has_pages(source) && !has_array(source->attributes, source->natts, GH_ATTRIBUTE_MAX)) ||
 		(source->kind == GH_SOURCE_GROUPS && !has_array(source->columns, source->natts, GH_ATTRIBUTE_MAX)))
 		return gh_error_set(error, GH_INVALID, "the source of a pipeline has no %u attributes", source->natts);
 	if (source->kind == GH_SOURCE_GROUPS && source->groups == NULL)
@@ -354,6 +354,8 @@ check_page(const GhPipeline *pipeline, const GhPipelineRequest *request, uint32_
 			gh_error_set(error, GH_INVALID, "page %u of a request stands for %u pages", p, page->run);
 	if (page->lines > most)
 		return gh_error_set(error, GH_INVALID, "page %u of a request has %u lines, of %u at most", p, page->lines, most);
+	if (source->kind == GH_SOURCE_LEAVES && (page->hinted != 0 || page->span != 0 || page->bitmap != GH_PAGE_ALL_LINES))
+		return gh_error_set(error, GH_INVALID, "page %u of a request is asked for as no leaf page is", p);
 	if (page->hinted > source->page_bytes || (page->hinted > 0 && source->seen_before == 0))
 		return gh_error_set(error, GH_INVALID, "page %u of a request has tuples whose headers do not tell what is "
 							"visible", p);
@@ -369,7 +371,7 @@ check_pages(const GhPipeline *pipeline, const GhPipelineRequest *request, uint64
 	uint64_t	at = 0;
 	GhStatus	status;
 
-	if (pipeline->plan->options.source.kind != GH_SOURCE_PAGES)
+	if (!gh_source_has_pages(&pipeline->plan->options.source))
 		return gh_error_set(error, GH_INVALID, "a request has pages, and the pipeline's source none");
 	if (!has_array(request->pages, request->npages, GH_REQUEST_PAGES_MAX))
 		return gh_error_set(error, GH_INVALID, "a request has no %u pages, of %d at most", request->npages,

@@ -7,8 +7,8 @@
  * one after the other: it runs instructions of the program, among them conditions that drop the row, or
  * probes a table, which fills more columns.  What is live behind the last step goes into the sink.
  *
- *	source		pages of a relation with what is visible on them; the rows of a table that another pipeline
- *				has made; the groups of another pipeline.  Rows that the caller hands over as columns can
+ *	source		pages of a relation with what is visible on them; leaf pages of an index; the rows of a table that
+ *				another pipeline has made; the groups of another pipeline.  Rows that the caller hands over as columns can
  *				enter any pipeline, before any step.
  *	step		run: the program's instructions up to a number; probe: of a table, with instructions
  *				as conditions on the pair of row and match
@@ -62,7 +62,8 @@ typedef enum GhSourceKind
 {
 	GH_SOURCE_PAGES = 1,
 	GH_SOURCE_GROUPS,			/* the groups of another pipeline, which takes no more requests meanwhile */
-	GH_SOURCE_COLUMNS			/* none of these: rows are handed over as columns alone */
+	GH_SOURCE_COLUMNS,			/* none of these: rows are handed over as columns alone */
+	GH_SOURCE_LEAVES			/* leaf pages of a B-tree, of which all entries are asked for that are not known as dead */
 } GhSourceKind;
 
 /* What a column is of a group.  The column is INT for counts, else of the key's or the state's class. */
@@ -82,7 +83,7 @@ typedef struct GhGroupColumn
 
 /*
  * Columns of the program whose attribute is at most natts come from the source.  Of pages, attribute n is
- * the tuple's.  Of groups it is columns[n - 1]: how such a column is loaded only says its class, by the kind of
+ * the tuple's, or the entry's.  Of groups it is columns[n - 1]: how such a column is loaded only says its class, by the kind of
  * GH_LOAD that has it.
  */
 typedef struct GhPipelineSource
@@ -99,6 +100,12 @@ typedef struct GhPipelineSource
 	GhPipeline *groups;			/* groups: of this engine; it outlives the pipeline */
 	const GhGroupColumn *columns;	/* groups: natts */
 } GhPipelineSource;
+
+static inline bool
+gh_source_has_pages(const GhPipelineSource *source)
+{
+	return source->kind == GH_SOURCE_PAGES || source->kind == GH_SOURCE_LEAVES;
+}
 
 /* -------------------------------------------------------------------- steps */
 
@@ -297,7 +304,7 @@ typedef struct GhPipelineOptions
 
 typedef enum GhInputKind
 {
-	GH_INPUT_PAGES = 1,			/* a source of pages */
+	GH_INPUT_PAGES = 1,			/* a source of pages, or of leaf pages: GH_PAGE_ALL_LINES of each, in no span, not hinted */
 	GH_INPUT_COLUMNS,			/* any pipeline */
 	GH_INPUT_SOURCE,			/* groups of a source that is groups, first up to first + count */
 	GH_INPUT_UNMATCHED			/* of the table of a probe with marks, rows without a mark, numbers first up to first + count;

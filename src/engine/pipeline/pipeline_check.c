@@ -73,7 +73,7 @@ check_source_columns(Check *check)
 
 		if (!is_of_source(check, i))
 			continue;
-		if (n == 0 && source->kind != GH_SOURCE_PAGES)
+		if (n == 0 && !gh_source_has_pages(source))
 			return gh_error_set(check->error, GH_INVALID, "column %u of a pipeline is a tuple's place, and there are "
 								"no tuples", i);
 		if (source->kind == GH_SOURCE_GROUPS)
@@ -106,6 +106,10 @@ make_shape(Check *check)
 		}
 	status = gh_page_shape_init(&plan->shape, source->page_bytes, source->natts, source->attributes, n, own,
 								check->error);
+	plan->shape.leaves = source->kind == GH_SOURCE_LEAVES;
+	if (plan->shape.leaves != 0 && plan->shape.natts > GH_LEAF_ATTRIBUTES)
+		return gh_error_set(check->error, GH_INVALID, "a pipeline reads attribute %u of a leaf page's entries",
+							plan->shape.natts);
 	/* the shape numbers the columns that it was given */
 	for (uint32_t i = 0; status == GH_OK && i < plan->shape.ncolumns; i++)
 		plan->shape.columns[i].vector = vectors[plan->shape.columns[i].vector];
@@ -125,7 +129,7 @@ check_source(Check *check)
 		(groups->engine != check->engine || groups->plan->options.sink.kind != GH_SINK_GROUPS))
 		return gh_error_set(check->error, GH_INVALID, "a pipeline's source is no groups of a pipeline of this engine");
 	status = check_source_columns(check);
-	if (status == GH_OK && source->kind == GH_SOURCE_PAGES)
+	if (status == GH_OK && gh_source_has_pages(source))
 		status = make_shape(check);
 	return status;
 }

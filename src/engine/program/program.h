@@ -95,7 +95,8 @@ typedef enum GhLoad
 	GH_LOAD_NUMERIC,			/* 128 bits: the value times 10 to the power of `scale` */
 	GH_LOAD_TEXT,				/* any varlena: address and length of what follows its header */
 	GH_LOAD_FIXED,				/* `length` bytes by address: name, uuid */
-	GH_LOAD_TID					/* no attribute: where the tuple is, see gh_tid_value(); never NULL */
+	GH_LOAD_TID					/* no attribute: where the tuple is, see gh_tid_value(), or of a leaf page's entry the
+								 * block of its row; never NULL */
 } GhLoad;
 
 /* What a tuple that ends before the attribute has there. */

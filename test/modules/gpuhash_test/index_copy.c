@@ -126,7 +126,7 @@ gpuhash_test_copy_index(PG_FUNCTION_ARGS)
 	bool		may_be;
 
 	gh_test_needs_service();
-	may_be = gh_copy_begin(index, heap, 0, &begun);
+	may_be = gh_copy_begin(index, heap, GH_COPY_SHARED, 0, &begun);
 	if (may_be)
 	{
 		copied = begun;
