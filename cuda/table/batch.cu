@@ -273,21 +273,14 @@ request_by_regions(cuda_table *table, GhRequest *request, bool *stored, GhError 
 		(uint32_t) request->count};
 	region_work work;
 	regions_outcome outcome;
-	GhStatus	status;
 
 	*stored = false;
 	if ((request->op != GH_INSERT && request->op != GH_UPSERT) || !request->on_device ||
 		request->outcome.done != 0)
 		return GH_OK;
-	regions_carve(table, request->count, nullptr, &work);
+	GH_TRY(regions_reserve(table, request->count, &work, error));
 	if (work.bytes == 0)
 		return GH_OK;
-	status = lane_reserve(table, lane, work.bytes);
-	if (status == GH_DEVICE_ERROR)
-		*error = table->error;
-	if (status != GH_OK)
-		return status == GH_DEVICE_ERROR ? status : GH_OK;
-	regions_carve(table, request->count, lane->buffer, &work);
 	GH_TRY(lane_mark(table, lane, 0, error));
 	GH_TRY(lane_mark(table, lane, 1, error));
 	GH_TRY(regions_store(table, &list, &work, request->flags_out, false, &outcome, error));

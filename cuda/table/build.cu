@@ -161,20 +161,12 @@ static GhStatus
 build_by_regions(cuda_table *table, build_work *work, regions_outcome *outcome,
 				 GhError *error)
 {
-	lane	   *lane = &table->lanes[0];
 	region_work regions;
-	GhStatus	status;
 
 	*outcome = {};
-	regions_carve(table, work->list.count, nullptr, &regions);
+	GH_TRY(regions_reserve(table, work->list.count, &regions, error));
 	if (regions.bytes == 0)
 		return GH_OK;
-	status = lane_reserve(table, lane, regions.bytes);
-	if (status == GH_DEVICE_ERROR)
-		*error = table->error;
-	if (status != GH_OK)
-		return status == GH_DEVICE_ERROR ? status : GH_OK;
-	regions_carve(table, work->list.count, lane->buffer, &regions);
 	return regions_store(table, &work->list, &regions, work->lists.flags, true, outcome, error);
 }
 

@@ -82,7 +82,7 @@ count_queued(const region_context<L> &context, uint32_t *queued, typename L::key
 			 uint32_t preferred)
 {
 	const region_space<L> &space = context.space;
-	uint32_t   *head = &space.heads[preferred % context.map.queue];
+	uint32_t   *head = &space.heads[preferred % region_heads(context.map.queue)];
 	uint32_t	seen = *static_cast<volatile uint32_t *>(head);
 	uint32_t	mine = QUEUE_NONE;
 
@@ -322,7 +322,7 @@ count_kernel(const __grid_constant__ table_view view, const __grid_constant__ re
 		if (!L::packed)
 			context.space.values[i] = 0;
 	}
-	for (uint32_t i = threadIdx.x; i < map.queue; i += REGION_THREADS)
+	for (uint32_t i = threadIdx.x; i < region_heads(map.queue); i += REGION_THREADS)
 		context.space.heads[i] = QUEUE_NONE;
 	__syncthreads();			/* the region is empty */
 	if (useless)

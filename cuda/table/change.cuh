@@ -276,6 +276,8 @@ change_place_kept(const change_context<L> &context, uint32_t base, uint32_t coun
 
 			if (index != QUEUE_NONE)
 				context.space.queue_pair[index] = i;
+			else
+				context.region.counts->invalid = 1;
 		}
 		__syncwarp();
 	}
@@ -406,7 +408,7 @@ change_pick(const change_context<L> &context, uint32_t queued)
 
 	for (uint32_t i = threadIdx.x; i < queued; i += REGION_THREADS)
 	{
-		uint32_t	next = space.heads[space.queue_bucket[i] % context.region.map.queue];
+		uint32_t	next = space.heads[space.queue_bucket[i] % region_heads(context.region.map.queue)];
 		bool		stays = true;
 
 		for (; next != QUEUE_NONE && stays; next = space.queue_next[next])
@@ -556,13 +558,13 @@ change_kernel(const __grid_constant__ table_view view, const __grid_constant__ r
 	count = map.filled[blockIdx.x];
 	if (count == 0)
 		return;
-	context.space.queue_pair = region_part.heads + map.queue;
+	context.space.queue_pair = region_part.heads + region_heads(map.queue);
 	context.space.fresh = context.space.queue_pair + map.queue;
 	context.space.owner = reinterpret_cast<uint16_t *>(context.space.fresh + fresh_words);
 	region_measure<L>(view, map, blockIdx.x, &geometry);
 	if (threadIdx.x < GH_SUBTABLES_MAX)
 		gained[threadIdx.x] = 0;
-	for (uint32_t i = threadIdx.x; i < map.queue; i += REGION_THREADS)
+	for (uint32_t i = threadIdx.x; i < region_heads(map.queue); i += REGION_THREADS)
 		region_part.heads[i] = QUEUE_NONE;
 	for (uint32_t i = threadIdx.x; i < fresh_words; i += REGION_THREADS)
 		context.space.fresh[i] = 0;

@@ -1,6 +1,6 @@
 /*
  * region.cuh
- *		region_kernel: the regions of an empty table, each built in shared memory by one block.
+ *		The regions of an empty table, each built in shared memory by one block (region_claim.cuh).
  *
  *	read	the region's pairs, which partition.cuh has put where the region is to be
  *	prefer	each goes to the first free slot of the bucket that its key prefers
@@ -68,11 +68,18 @@ template <typename L> struct region_space
 	uint32_t   *heads;			/* the first of a list; equal keys are in the same */
 };
 
+/* Lists of a queue: shared memory has better uses than one for each of its places. */
+static __host__ __device__ __forceinline__ uint32_t
+region_heads(uint32_t queue)
+{
+	return (queue + 1) / 2;
+}
+
 template <typename L> static __host__ __device__ __forceinline__ size_t
 region_shared_bytes(uint32_t slots, uint32_t queue)
 {
 	return (slots + queue) * sizeof(uint64_t) * (L::packed ? 1 : 2) +
-		3 * queue * sizeof(uint32_t);
+		(2 * queue + region_heads(queue)) * sizeof(uint32_t);
 }
 
 template <typename L> static __device__ __forceinline__ region_space<L>
@@ -264,7 +271,7 @@ tell_equal(const region_context<L> &context, uint32_t position)
 	equals.flags[position] = 0;
 }
 
-/* Queues a pair whose buckets are full; returns its number there. */
+/* Queues a pair whose buckets are full; returns its number there, or QUEUE_NONE where there is no room. */
 template <typename L> static __device__ __forceinline__ uint32_t
 region_queue(const region_context<L> &context, uint32_t *queued, const slot_pair<L> &pair,
 			 uint32_t preferred)
@@ -273,10 +280,7 @@ region_queue(const region_context<L> &context, uint32_t *queued, const slot_pair
 	uint32_t	index = append_index(queued);
 
 	if (index >= context.map.queue)
-	{
-		context.counts->invalid = 1;
 		return QUEUE_NONE;
-	}
 	space.queue_bucket[index] = preferred;
 	space.queue_words[index] = L::make_word(pair.key, pair.value);
 	if (!L::packed)
@@ -338,8 +342,8 @@ region_fill(const region_context<L> &context, uint32_t pairs, uint32_t *queued)
 			outcome = region_put<L>(context.space, buckets.other, pair);
 		}
 		__syncwarp();
-		if (outcome == FULL)
-			(void) region_queue<L>(context, queued, pair, buckets.preferred);
+		if (outcome == FULL && region_queue<L>(context, queued, pair, buckets.preferred) == QUEUE_NONE)
+			context.counts->invalid = 1;
 		else if (outcome == PRESENT)
 			tell_equal<L>(context, (uint32_t) pair.value);
 		__syncwarp();
@@ -512,7 +516,11 @@ region_link_queue(const region_context<L> &context, uint32_t queued)
 	const region_space<L> &space = context.space;
 
 	for (uint32_t i = threadIdx.x; i < queued; i += REGION_THREADS)
-		space.queue_next[i] = atomicExch(&space.heads[space.queue_bucket[i] % context.map.queue], i);
+	{
+		uint32_t	list = space.queue_bucket[i] % region_heads(context.map.queue);
+
+		space.queue_next[i] = atomicExch(&space.heads[list], i);
+	}
 	__syncthreads();			/* the lists are whole */
 }
 
@@ -603,59 +611,6 @@ region_store(const region_context<L> &context, uint32_t *entries)
 			atomicAdd(&entries[sub], used);
 		before += run;
 	}
-}
-
-/* A block for each region.  Batches that are given up need not be built. */
-template <typename L> static __global__ void __launch_bounds__(REGION_THREADS, REGION_BLOCKS)
-region_kernel(const __grid_constant__ table_view view, const __grid_constant__ region_map map,
-			  const __grid_constant__ equal_list equals, counters *counts)
-{
-	extern __shared__ __align__(16) char shared[];
-	__shared__ uint32_t queued;
-	__shared__ uint32_t taken;	/* of those */
-	__shared__ uint32_t entries[GH_SUBTABLES_MAX];
-	__shared__ bool useless;
-	__shared__ region_geometry geometry;
-	static_assert(sizeof(geometry) + sizeof(entries) + 4 * sizeof(uint32_t) <= REGION_FIXED_BYTES,
-				  "they are counted");
-	region_context<L> context = {view, map, equals, counts, blockIdx.x, &geometry,
-		region_carve<L>(shared, map.slots, map.queue)};
-	ulonglong2 *words = reinterpret_cast<ulonglong2 *>(context.space.words);
-	uint32_t	sum = 0;
-
-	if (threadIdx.x == 0)
-	{
-		queued = 0;
-		taken = 0;
-		useless = load_relaxed(&counts->invalid) != 0 ||
-			(equals.positions == nullptr && load_relaxed(&counts->present) != 0);
-	}
-	region_measure<L>(view, map, blockIdx.x, &geometry);
-	if (threadIdx.x < GH_SUBTABLES_MAX)
-		entries[threadIdx.x] = 0;
-	for (uint32_t i = threadIdx.x; i < map.slots / 2; i += REGION_THREADS)
-		words[i] = make_ulonglong2(L::empty_word, L::empty_word);
-	for (uint32_t i = threadIdx.x; i < map.queue; i += REGION_THREADS)
-		context.space.heads[i] = QUEUE_NONE;
-	__syncthreads();			/* the region is empty */
-	if (useless)
-		return;
-	region_fill<L>(context, map.filled[context.region], &queued);
-	__syncthreads();			/* all are placed or queued, and all values are there */
-	region_link_queue<L>(context, queued < map.queue ? queued : map.queue);
-	region_move_queued<L, REGION_EMPTY>(context, queued < map.queue ? queued : map.queue, &taken,
-										nullptr);
-	__syncthreads();			/* nothing moves any more */
-	region_store<L>(context, entries);
-	__syncthreads();			/* all have counted */
-	if (threadIdx.x != 0)
-		return;
-	for (uint32_t sub = 0; sub < view.subtables; sub++)
-	{
-		sum += entries[sub];
-		add_relaxed(&counts->gained[sub], entries[sub]);
-	}
-	add_relaxed(&counts->inserted, sum);
 }
 
 #endif							/* GPUHASH_REGION_CUH */

@@ -15,14 +15,18 @@
  */
 #include <math.h>
 
-#include "cuda/table/region.cuh"
+#include "cuda/table/region_claim.cuh"
 
 /* Fewer keys are placed as fast one by one; nor are a few worth writing a large table. */
 #define REGIONS_KEYS_MIN ((uint64_t) 1 << 16)
 #define REGIONS_SLOTS_SHARE 8
 
-/* Bytes of pairs between the two passes: what lane 0 keeps. */
+/*
+ * Bytes of pairs between the two passes: what lane 0 keeps; and where there is a pool to take them from,
+ * for the device is not full where a slice ends.
+ */
 #define SLICE_BYTES ((uint64_t) 192 << 20)
+#define POOLED_SLICE_BYTES ((uint64_t) 1 << 30)
 
 /* Bins of the first of two passes, at most, and of one that is alone: runs should be
  * as long as a line of memory. */
@@ -111,13 +115,14 @@ uint32_t
 regions_queue_room(const cuda_table *table, uint32_t slots)
 {
 	uint64_t	region_bytes = (uint64_t) slots * table->slot_bytes;
-	uint64_t	entry_bytes = table->slot_bytes + 3 * sizeof(uint32_t);
-	double		most_filled = table->layout == LAYOUT_K4V4 ? 0.88 : 0.85;
+	/* a word, or two, a bucket and a link, and half a list */
+	uint64_t	entry_bytes = table->slot_bytes + 5 * sizeof(uint32_t) / 2;
+	double		most_filled = table->layout == LAYOUT_K4V4 ? 0.9 : 0.85;
 
 	/* of a larger region, as one that grows has, too little would be left */
 	if (region_bytes <= REGION_BYTES + REGION_BYTES / 128 &&
 		table->options.fill_max <= most_filled)
-		return (uint32_t) ((THREE_BLOCKS_BYTES - region_bytes) / entry_bytes);
+		return (uint32_t) ((THREE_BLOCKS_BYTES - sizeof(uint32_t) - region_bytes) / entry_bytes);
 	return slots / QUEUE_SHARE;
 }
 
@@ -178,7 +183,7 @@ regions_plan_passes(const cuda_table *table, uint64_t count, bool positions, reg
 	uint32_t	regions = work->map.regions;
 
 	work->positions = positions;
-	work->slice = SLICE_BYTES / pair_bytes;
+	work->slice = (work->slice_bytes != 0 ? work->slice_bytes : SLICE_BYTES) / pair_bytes;
 	if (work->slice > count)
 		work->slice = count;
 	work->part = {};
@@ -218,8 +223,8 @@ regions_bin_pairs(const region_work *work)
  * Finds out whether the batch suits, and cuts scratch memory, or with a NULL base only adds
  * up; work->bytes is 0 where it does not.
  */
-void
-regions_carve(const cuda_table *table, uint64_t count, void *base, region_work *work)
+static void
+regions_carve(const cuda_table *table, uint64_t count, uint64_t slice_bytes, void *base, region_work *work)
 {
 	carver		carver = {static_cast<char *>(base), 0};
 	uint64_t	slots = table_slots(table);
@@ -227,6 +232,7 @@ regions_carve(const cuda_table *table, uint64_t count, void *base, region_work *
 	uint64_t	equal_bytes;
 
 	*work = {};
+	work->slice_bytes = slice_bytes;
 	if (!regions_worth(table, count) || (double) count > table->options.fill_max * (double) slots ||
 		!regions_map(table, &work->map))
 		return;
@@ -247,6 +253,33 @@ regions_carve(const cuda_table *table, uint64_t count, void *base, region_work *
 	work->lists.flags = carver.array<uint8_t>(LEFTOVER_MAX);
 	work->part.pairs = carver.take(pair_bytes);
 	work->bytes = carver.used;
+}
+
+/* Finds out whether the batch suits, and gets lane 0's memory for it; work->bytes is 0 where it does not. */
+GhStatus
+regions_reserve(cuda_table *table, uint64_t count, region_work *work, GhError *error)
+{
+	lane	   *lane = &table->lanes[0];
+	uint64_t	slice_bytes = table->host.lasting != nullptr ? POOLED_SLICE_BYTES : SLICE_BYTES;
+	GhStatus	status;
+
+	for (;;)
+	{
+		regions_carve(table, count, slice_bytes, nullptr, work);
+		if (work->bytes == 0)
+			return GH_OK;
+		status = lane_reserve(table, lane, work->bytes);
+		if (status == GH_OK || status == GH_DEVICE_ERROR || slice_bytes == SLICE_BYTES)
+			break;
+		slice_bytes = SLICE_BYTES;
+	}
+	if (status == GH_DEVICE_ERROR)
+		*error = table->error;
+	if (status == GH_OK)
+		regions_carve(table, count, slice_bytes, lane->buffer, work);
+	else
+		*work = {};
+	return status == GH_DEVICE_ERROR ? status : GH_OK;
 }
 
 /* ------------------------------------------------------------------- phases */
@@ -327,9 +360,18 @@ build_regions(cuda_table *table, const table_view &view, const region_work *work
 	lane	   *lane = &table->lanes[0];
 	size_t		bytes = region_shared_bytes<L>(work->map.slots, work->map.queue);
 
-	GH_TRY(regions_allow_shared(table, region_kernel<L>, REGION_FIXED_BYTES, error));
-	region_kernel<L><<<work->map.regions, REGION_THREADS, bytes, lane->stream>>>(
-		view, work->map, equals, lane->device_count);
+	if (bytes > THREE_BLOCKS_BYTES)
+	{
+		GH_TRY((regions_allow_shared(table, region_kernel<L, true>, REGION_FIXED_BYTES, error)));
+		region_kernel<L, true><<<work->map.regions, REGION_THREADS, bytes, lane->stream>>>(
+			view, work->map, equals, lane->device_count);
+	}
+	else
+	{
+		GH_TRY((regions_allow_shared(table, region_kernel<L, false>, REGION_FIXED_BYTES, error)));
+		region_kernel<L, false><<<work->map.regions, REGION_THREADS, bytes, lane->stream>>>(
+			view, work->map, equals, lane->device_count);
+	}
 	LAUNCH_TRY(table, error);
 	return GH_OK;
 }

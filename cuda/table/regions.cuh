@@ -60,6 +60,7 @@ struct region_work
 	partition	part;			/* of the first pass of two */
 	bool		single;			/* one pass does it */
 	bool		positions;		/* pairs have theirs */
+	uint64_t	slice_bytes;	/* of pairs between the two passes; 0: SLICE_BYTES */
 	uint64_t	slice;			/* positions that both passes take at a time */
 	uint64_t	filled_bytes;	/* of map.filled and of part.filled behind it */
 	place_lists lists;			/* for what is left over */
@@ -90,8 +91,7 @@ extern GhStatus regions_list(cuda_table *table, const table_view &view, const en
 extern uint32_t regions_queue_room(const cuda_table *table, uint32_t slots);
 extern bool regions_worth(const cuda_table *table, uint64_t count);
 extern void regions_begin(cuda_table *table);
-extern void regions_carve(const cuda_table *table, uint64_t count, void *base,
-						  region_work *work);
+extern GhStatus regions_reserve(cuda_table *table, uint64_t count, region_work *work, GhError *error);
 extern GhStatus regions_store(cuda_table *table, const entry_list *list,
 							  const region_work *work, uint8_t *flags, bool with_equals,
 							  regions_outcome *outcome, GhError *error);
