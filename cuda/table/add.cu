@@ -233,6 +233,7 @@ add_prepare(cuda_table *table, const slice_io *slice, const add_work *work,
 	uint32_t	placed;
 	uint32_t	present;
 
+	GH_TRY(records_make(table, error));
 	GH_TRY(add_plan(table, slice, work, plan, absent, error));
 	GH_TRY(values_reserve(table, plan, *absent, slice->count, error));
 	list.count = *absent;

@@ -6,7 +6,8 @@
  *			several times, build_regions.cu does all of the rest, if it can
  *	place	all positions are placed as if they were different keys, many of them by
  *			regions (regions.cu), each with its own number for a value.  One position of each key wins, and the winner's
- *			number is the number of the key's record; the others are listed
+ *			number is the number of the key's record; the others are listed.  Where there are none,
+ *			and regions do it, slots have the values instead, and that is all (records.cu)
  *	number	(duplicates.cu, where there are any)  the others look up whose they are,
  *			and take their ranks from the record's counter; prefix sums over the counters
  *			tell where each record's values begin
@@ -156,17 +157,31 @@ build_size(cuda_table *table, build_work *work, GhError *error)
 	return status == GH_DEVICE_ERROR ? status : GH_OK;
 }
 
-/* Stores the batch by regions, if there is memory for that and nothing stands against it. */
+/*
+ * Stores the batch by regions, if there is memory for that and nothing stands against it: with the values in
+ * the slots, which needs no records, or else with positions, whose values come later.
+ */
 static GhStatus
 build_by_regions(cuda_table *table, build_work *work, regions_outcome *outcome,
 				 GhError *error)
 {
+	entry_list	valued = work->list;
 	region_work regions;
 
 	*outcome = {};
 	GH_TRY(regions_reserve(table, work->list.count, &regions, error));
 	if (regions.bytes == 0)
 		return GH_OK;
+	/* pairs that have values do not tell their positions, which flags are by */
+	if (!work->flags_wanted && table->options.value_size == table->slot_value_size)
+	{
+		valued.values = work->values;
+		GH_TRY(regions_store(table, &valued, &regions, nullptr, false, outcome, error));
+		table->store.in_slots = outcome->stored;
+		/* what is too much for a region, but for equal keys, is so with positions, too */
+		if (outcome->stored || table->lanes[0].host_count->invalid != 0 || stop_seen(table))
+			return GH_OK;
+	}
 	return regions_store(table, &work->list, &regions, work->lists.flags, true, outcome, error);
 }
 
@@ -187,6 +202,8 @@ build_place(cuda_table *table, build_work *work, uint32_t *placed, uint32_t *pre
 		GH_TRY(build_by_regions(table, work, &outcome, error));
 		if (outcome.stored)
 		{
+			*stored = table->store.in_slots;
+			table->values = *stored ? work->list.count : 0;
 			*placed = outcome.placed;
 			*present = outcome.present;
 			work->lists.present = outcome.equals;

@@ -113,7 +113,7 @@ values_hold_back(cuda_table *table, uint64_t keys, uint64_t values)
 	compaction	work = {};
 
 	table->reserved = 0;
-	if (table->options.memory_limit == 0 || keys == 0 || table_pages(table))
+	if (table->options.memory_limit == 0 || keys == 0 || table_pages(table) || table->store.in_slots)
 		return;
 	compaction_carve(table, &work, nullptr, keys, values);
 	table->reserved = keys * sizeof(value_record) + values * table->options.value_size +
@@ -202,6 +202,8 @@ values_compact(cuda_table *table, bool *done, GhError *error)
 	GhStatus	status;
 
 	*done = false;
+	if (store->in_slots)
+		return GH_OK;
 	if (store->used == table->values && store->record_used == table->keys &&
 		store->segment_count <= 1)
 		return GH_OK;

@@ -57,7 +57,8 @@ delete_run(cuda_table *table, GhRequest *request, const slice_io *slice, GhError
 {
 	lane	   *lane = &table->lanes[0];
 	entry_list	list = {slice->keys, nullptr, nullptr, slice->count};
-	const value_record *records = table->options.multi ? table->store.records : nullptr;
+	const value_record *records = table_records(table);
+	uint64_t	values;
 
 	GH_TRY(lane_count_reset(table, lane, error));
 	LAYOUT_DISPATCH(table, delete_kernel<L><<<resident_blocks(table, delete_kernel<L>, slice->count),
@@ -68,11 +69,11 @@ delete_run(cuda_table *table, GhRequest *request, const slice_io *slice, GhError
 	subtables_add_gains(table, lane->host_count);
 	table->keys -= lane->host_count->removed;
 	request->outcome.removed += lane->host_count->removed;
-	request->outcome.values_count += table->options.multi ? lane->host_count->values :
-		lane->host_count->removed;
+	values = records != nullptr ? lane->host_count->values : lane->host_count->removed;
+	request->outcome.values_count += values;
 	if (table->options.multi)
 	{
-		table->values -= lane->host_count->values;
+		table->values -= values;
 		values_hold_back(table, table->keys, table->values);
 	}
 	return GH_OK;

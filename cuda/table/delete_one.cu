@@ -42,12 +42,13 @@ shorten_kernel(const __grid_constant__ table_view view, entry_list list,
 	place = warp_locate<L>(view, key, leader);
 	if (place.found)
 	{
-		value_record *record = &records[place.loaded];
-		uint64_t	left = record->count;
+		value_record *record = records == nullptr ? nullptr : &records[place.loaded];
+		uint64_t	left = record == nullptr ? 1 : record->count;
 
 		gone = work.group.last[group];
 		gone = gone < left ? gone : left;
-		record->count = left - gone;
+		if (record != nullptr)
+			record->count = left - gone;
 		if (gone == left)
 			removed = place_empty<L>(view, place, key);
 	}
@@ -162,7 +163,7 @@ delete_one_run(cuda_table *table, GhRequest *request, const slice_io *slice,
 	GH_TRY(lane_count_reset(table, lane, error));
 	TOGETHER_DISPATCH(table, shorten_kernel<L><<<blocks_for(slice->count), BLOCK_THREADS, 0,
 				   lane->stream>>>(table_make_view(table), list, work,
-								   table->store.records, lane->device_count));
+								   table_records(table), lane->device_count));
 	LAUNCH_TRY(table, error);
 	GH_TRY(lane_count_read(table, lane, error));
 	GH_TRY(delete_one_flags(table, slice, &work, lane->host_count->appended != 0, error));

@@ -25,7 +25,7 @@ struct export_window
 	uint64_t	first;			/* slot */
 	uint64_t	slots;
 	uint64_t	skip;			/* values of the first slot's key that are through */
-	const value_record *records;	/* of a multi table; else NULL */
+	const value_record *records;	/* of a multi table; NULL: a key has one value */
 	uint64_t	room;			/* entries */
 	uint64_t   *sums;			/* slots + 1 */
 	void	   *keys;			/* room */
@@ -221,7 +221,7 @@ export_place(const cuda_table *table, const GhCursor *cursor, export_window *win
 	uint32_t	d = table->options.subtables;
 
 	window->skip = cursor->value;
-	window->records = table->options.multi ? table->store.records : nullptr;
+	window->records = table_records(table);
 	for (window->sub = 0; window->sub <= d; window->sub++)
 	{
 		uint64_t	slots = window->sub == d ? SIDE_SLOTS :

@@ -17,7 +17,7 @@ struct find_view
 	char	   *values_out;		/* NULL: not asked for */
 	uint8_t    *flags_out;		/* NULL: not asked for */
 	uint64_t   *counts_out;		/* COUNT; else NULL */
-	const value_record *records;	/* of a multi table */
+	const value_record *records;	/* of a multi table; NULL: a key has one value */
 	uint64_t	absent;
 	uint32_t	count;
 };
@@ -304,7 +304,7 @@ piece_enqueue(cuda_table *table, const GhRequest *request, lane *lane, const fin
 							start * table->options.key_size,
 							piece->count * (size_t) table->options.key_size, error));
 	GH_TRY(lane_mark(table, lane, 1, error));
-	piece->records = table->options.multi ? table->store.records : nullptr;
+	piece->records = table_records(table);
 	piece->absent = table->by_number ? NO_ROW : request->absent;
 	GH_TRY(arrays->arranged ? piece_arranged(table, lane, arrays, piece, error) :
 		   piece_look_up(table, lane, piece, false, error));

@@ -68,8 +68,8 @@ count_kernel(const __grid_constant__ table_view view, find_all_slice slice,
 
 		if (place.found)
 		{
-			start = records[place.loaded].start;
-			count = records[place.loaded].count;
+			start = records == nullptr ? place.value : records[place.loaded].start;
+			count = records == nullptr ? 1 : records[place.loaded].count;
 		}
 		slice.starts[i] = start;
 		slice.offsets[i + 1] = count;
@@ -202,7 +202,7 @@ slice_count(cuda_table *table, const GhRequest *request, const find_all_slice *s
 							slice->count * (size_t) key_size, error));
 	GH_TRY(lane_mark(table, lane, 1, error));
 	TOGETHER_DISPATCH(table, count_kernel<L><<<blocks_for(slice->count), BLOCK_THREADS, 0,
-				   lane->stream>>>(table_make_view(table), *slice, table->store.records,
+				   lane->stream>>>(table_make_view(table), *slice, table_records(table),
 								   first_offset, lane->device_count));
 	LAUNCH_TRY(table, error);
 	GH_TRY(scan_sums(table, lane, slice->offsets, slice->count + (uint64_t) 1,

@@ -122,6 +122,8 @@ struct value_store
 	uint64_t	record_room;
 	uint64_t	record_used;
 	uint64_t	used;			/* values handed out of all segments */
+	/* every key has one value, which is in its slot: none of the above (records.cu) */
+	bool		in_slots;
 };
 
 /*
@@ -549,6 +551,9 @@ extern void values_hold_back(cuda_table *table, uint64_t keys, uint64_t values);
 extern GhStatus values_compact_if_due(cuda_table *table, GhError *error);
 extern GhStatus values_compact(cuda_table *table, bool *done, GhError *error);
 extern void values_clear(cuda_table *table);
+/* records.cu */
+extern value_record *table_records(const cuda_table *table);
+extern GhStatus records_make(cuda_table *table, GhError *error);
 
 /* ------------------------------------------ estimate.cu, build.cu, export.cu */
 

@@ -244,9 +244,156 @@ test_several(Context *c)
 	free(others);
 }
 
-/* Such a build whose run-th taking of memory is refused, or all from there on, goes another way or may be asked for again. */
+/* What a build of keys that come once left: every operation, before keys get a second value and after. */
+static void
+use_single(Subject *s, const uint64_t *keys, uint64_t *others, uint64_t count, bool moved)
+{
+	Context    *c = s->c;
+	GhTableStats stats;
+	GhError		error = {0};
+	uint64_t	i;
+
+	check_content(s);
+	check_shape(c, s->table, &stats);
+	for (i = 0; i < count; i++)
+		others[i] = i % 4 == 1 ? keys[i] * 3 + 1 : keys[i / 2];
+	do_checked(s, GH_COUNT, others, NULL, count);
+	check_export(s, 1 + count / 3);
+	/* the first of two positions takes a key's value */
+	do_checked(s, GH_DELETE_ONE, others, NULL, count / 4);
+	check_content(s);
+	do_checked(s, GH_DELETE, keys + count / 4, NULL, count / 4);
+	CHECK_STATUS(c, "flush", c->engine->table_flush(s->table, &error), GH_OK);
+	check_content(s);
+	if (moved)
+		CHECK_STATUS(c, "reserve", c->engine->table_reserve(s->table, 3 * count, &error), GH_OK);
+	/* of keys that are there and such as are not */
+	do_checked(s, GH_ADD, others + count / 3, NULL, count / 3);
+	check_content(s);
+	check_export(s, 1 + count / 3);
+	do_checked(s, GH_COUNT, others, NULL, count);
+	CHECK_STATUS(c, "flush", c->engine->table_flush(s->table, &error), GH_OK);
+	use_filled(s, keys, others, count);
+}
+
+/* Builds, without flags, of keys that come once, or nearly all do. */
+static void
+test_single(Context *c)
+{
+	uint64_t	count = sized(c, 200000, 80000);
+	uint64_t   *keys = make_words(count);
+	uint64_t   *others = make_words(count);
+	int			i;
+
+	for (i = 0; i < (c->reduced ? 8 : 24) && c->failures == 0; i++)
+	{
+		uint32_t	size = i % 2 == 0 ? 8 : 4;
+		GhTableOptions options = options_of(c, (TableType) {KIND_MULTI, size, size});
+		DeviceBatch d;
+		Batch		b;
+		Subject		s;
+
+		options.capacity = i % 3 == 2 ? count / 3 : count;
+		options.fill_max = i % 3 == 0 ? 0.8 : i % 3 == 1 ? 0.9 : GH_FILL_MAX_MAX;
+		options.subtables = 2 + (uint32_t) i % 5;
+		if (!subject_open(&s, c, &options))
+			break;
+		draw_batch(c, keys, count, i % 8 >= 6 ? SHAPE_FEW_EQUAL : SHAPE_UNIQUE);
+		if (i / 2 % 2 != 0 && device_batch_fits(c) &&
+			device_batch_begin(&s, &d, i % 3 == 0 ? GH_BUILD : GH_ADD, keys, count, false))
+		{
+			if (i % 3 == 2)
+				(void) run_with_alarms(&d.batch, 100);
+			else
+				CHECK_STATUS(c, "a build on the device", batch_run(&d.batch), GH_OK);
+			device_batch_end(&d);
+		}
+		else
+		{
+			s.bare = true;
+			batch_begin(&s, &b, GH_BUILD, keys, NULL, NULL, count);
+			s.bare = false;
+			if (i % 5 == 4)
+			{
+				free((void *) b.request.values_in);
+				b.request.values_in = NULL;
+			}
+			CHECK_STATUS(c, "a build", batch_run(&b), GH_OK);
+			batch_end(&b);
+		}
+		use_single(&s, keys, others, count, i / 4 % 2 != 0);
+		subject_clear(&s);
+		do_checked(&s, GH_ADD, keys, NULL, count / 10);
+		check_content(&s);
+		subject_close(&s);
+	}
+	free(keys);
+	free(others);
+}
+
+/* Where a limit lets such a build be made there may be no memory for a second value; what is there stays. */
+static void
+test_single_under_limit(Context *c)
+{
+	uint64_t	count = 80000;
+	uint64_t   *keys = make_words(count);
+	uint64_t	refused = 0;
+	uint64_t	stored = 0;
+	int			i;
+
+	draw_batch(c, keys, count, SHAPE_UNIQUE);
+	for (i = 0; i < 36 && c->failures == 0; i++)
+	{
+		uint32_t	size = i % 2 == 0 ? 8 : 4;
+		GhTableOptions options = options_of(c, (TableType) {KIND_MULTI, size, size});
+		GhTableStats stats;
+		GhStatus	status;
+		Subject		s;
+		Batch		b;
+
+		options.capacity = count;
+		if (!subject_open(&s, c, &options))
+			break;
+		check_shape(c, s.table, &stats);
+		subject_close(&s);
+		options.memory_limit = stats.bytes + (count * size << i / 4);
+		if (!subject_open(&s, c, &options))
+			break;
+		s.bare = true;
+		batch_begin(&s, &b, GH_BUILD, keys, NULL, NULL, count);
+		s.bare = false;
+		status = batch_run(&b);
+		batch_end(&b);
+		check_content(&s);
+		if (status == GH_OK)
+		{
+			batch_begin(&s, &b, GH_ADD, keys, NULL, NULL, count / 2);
+			status = batch_run(&b);
+			CHECK(c, status == GH_OK || status == GH_LIMIT, "an add under a limit is \"%s\"",
+				  gh_status_name(status));
+			refused += status == GH_LIMIT;
+			stored += status == GH_OK;
+			batch_end(&b);
+			check_content(&s);
+			do_checked(&s, GH_DELETE, keys, NULL, count / 2);
+			check_content(&s);
+		}
+		check_shape(c, s.table, &stats);
+		CHECK(c, stats.bytes_peak <= options.memory_limit, "%" PRIu64 " bytes under a limit of %" PRIu64,
+			  stats.bytes_peak, options.memory_limit);
+		subject_close(&s);
+	}
+	CHECK(c, stored > 0, "all of %" PRIu64 " adds met a limit", refused);
+	free(keys);
+}
+
+/*
+ * A build whose run-th taking of memory is refused, or all from there on, goes another way or may be asked for
+ * again; and so does the ADD after it of a second value for each.
+ */
 static bool
-survive_build(Context *c, uint32_t size, const uint64_t *keys, uint64_t count, uint64_t run, bool after)
+survive_build(Context *c, uint32_t size, const uint64_t *keys, uint64_t count, uint64_t capacity,
+			  uint64_t run, bool after)
 {
 	GhTableOptions options = options_of(c, (TableType) {KIND_MULTI, size, size});
 	Subject		s;
@@ -258,12 +405,13 @@ survive_build(Context *c, uint32_t size, const uint64_t *keys, uint64_t count, u
 	s.state.refuse_at = c->on_host ? 0 : run;
 	s.state.fail_after = s.state.refuse_after = after;
 	s.patient = true;
-	options.capacity = count / 16;
+	options.capacity = capacity;
 	if (subject_try(&s, c, &options) != GH_OK)
 		return true;
 	s.bare = true;
 	do_checked(&s, GH_BUILD, keys, NULL, count);
 	s.bare = false;
+	do_checked(&s, GH_ADD, keys, NULL, count / 4);
 	refused = s.state.failed || s.state.refused;
 	check_content(&s);
 	subject_close(&s);
@@ -271,18 +419,24 @@ survive_build(Context *c, uint32_t size, const uint64_t *keys, uint64_t count, u
 }
 
 static void
-test_several_refused(Context *c)
+test_refused(Context *c)
 {
 	uint64_t	count = 100000;
 	uint64_t   *keys = make_words(count);
 	int			way;
 
-	for (way = 0; way < 4 && c->failures == 0; way++)
+	for (way = 0; way < 8 && c->failures == 0; way++)
 	{
+		bool		several = way < 4;
+		uint64_t	capacity = several ? count / 16 : count;
 		uint64_t	run = 1;
 
-		draw_several(c, keys, count, false);
-		while (survive_build(c, way / 2 == 0 ? 8 : 4, keys, count, run, way % 2 != 0) && run < 200 && c->failures == 0)
+		if (several)
+			draw_several(c, keys, count, false);
+		else
+			draw_batch(c, keys, count, SHAPE_UNIQUE);
+		while (survive_build(c, way / 2 % 2 == 0 ? 8 : 4, keys, count, capacity, run, way % 2 != 0) &&
+			   run < 200 && c->failures == 0)
 			run++;
 		CHECK(c, run > 4 && run < 200, "%" PRIu64 " takings of memory were refused", run);
 	}
@@ -292,6 +446,8 @@ test_several_refused(Context *c)
 const Test	region_tests[] = {
 	{"batches that fill a table", test_fill, false},
 	{"builds of several values a key", test_several, false},
-	{"builds of several values a key, memory refused", test_several_refused, false},
+	{"builds of one value a key", test_single, false},
+	{"builds of one value a key under a limit", test_single_under_limit, false},
+	{"builds of many keys, memory refused", test_refused, false},
 	{NULL, NULL, false}
 };
