@@ -44,6 +44,7 @@ typedef struct GhSupplyRequest
 	BlockNumber *blocks;		/* by page of the list; of a run, the first one's */
 	Buffer	   *pins;			/* likewise; InvalidBuffer: it is a copy, or on the device */
 	uint32	   *firsts;			/* likewise: how many pages are before it, all of runs counted */
+	XLogRecPtr *lsns;			/* likewise, of pages that the caller has pinned (supply_copies.c) */
 	uint32		nall;			/* pages, likewise */
 	uint32		nlines;			/* of all */
 	uint32		nhinted;		/* of the pages */
@@ -68,8 +69,8 @@ typedef struct GhJudgedPage
 } GhJudgedPage;
 
 /*
- * Likewise, of a page that the caller has copied (supply_copies.c); line 0: nothing of the page can be read.  What it
- * needs of the page it has to take now.
+ * Likewise, of a page that the caller has copied or pinned (supply_copies.c); line 0: nothing of the page can be read, or,
+ * with NULL for the page, somebody has changed one while it was read.  What is needed of the page has to be taken now.
  */
 typedef void (*GhLineBack) (void *arg, const char *page, OffsetNumber line);
 
@@ -199,7 +200,9 @@ extern void gh_supply_name_place(GhSupply *supply, GhSupplyRequest *request, GhP
 								 const GhResidentPlace *at);
 extern void gh_supply_note(GhSupplyRequest *request, const GhResidentNote *note);
 
-/* supply_copies.c: pages that the caller copies */
+/* supply_copies.c: pages that the caller copies, or pins */
+extern bool gh_supply_pins_pages(GhSupply *supply, Relation relation);
+extern bool gh_supply_pinned_page(GhSupply *supply, Buffer buffer, uint32 lines, XLogRecPtr lsn);
 extern char *gh_supply_copy_room(GhSupply *supply);
 extern bool gh_supply_copied_page(GhSupply *supply, uint32 lines);
 extern void gh_supply_give_lines_back(GhSupply *supply, const GhSupplyRequest *request);

@@ -78,15 +78,31 @@ gh_supply_may_pin(const GhSupply *supply, int device)
 }
 
 /*
+ * Whether pages that the caller pins are read where they are: those of a relation that is in shared buffers, by a supply
+ * that has no buffers yet, and is for nothing else.
+ */
+bool
+gh_supply_pins_pages(GhSupply *supply, Relation relation)
+{
+	supply->pins = supply->engine->reads_pool != NULL && supply->engine->reads_pool(supply->device) &&
+		!RelationUsesLocalBuffers(relation) && pinned_room(supply) >= GH_SUPPLY_MIN;
+	return supply->pins && gh_supply_take_buffers(supply) && supply->pins;
+}
+
+/*
  * Rows of a page that may come back, which most of a buffer is for: as many as ANALYZE has counted, and a
  * quarter more.  A request whose pages have more is full with fewer of them.
  */
 static uint32
 expected_lines(const GhSupply *supply)
 {
-	const FormData_pg_class *class = supply->pages->relation->rd_rel;
+	const FormData_pg_class *class;
 	double		lines = MaxHeapTuplesPerPage;
 
+	/* of an index, which has few that come back */
+	if (supply->pages == NULL)
+		return GH_SUPPLY_LINES_LEAST;
+	class = supply->pages->relation->rd_rel;
 	if (class->relpages > 0 && class->reltuples > 0)
 		lines = 1.25 * class->reltuples / class->relpages;
 	return (uint32) Min(Max(lines, GH_SUPPLY_LINES_LEAST), MaxHeapTuplesPerPage);
@@ -148,7 +164,11 @@ choose_room(GhSupply *supply)
 {
 	/* others may have begun since */
 	if (supply->pins && pinned_room(supply) < GH_SUPPLY_MIN)
-		supply->pins = supply->pages->tuples_unread = supply->pages->tells_pooled = false;
+	{
+		supply->pins = false;
+		if (supply->pages != NULL)
+			supply->pages->tuples_unread = supply->pages->tells_pooled = false;
+	}
 	supply->room = supply->pins ? pinned_room(supply) : GH_SUPPLY_COPIED;
 	if (supply->lists)
 		supply->room = Min(supply->room, GH_SUPPLY_LISTED);
@@ -158,7 +178,7 @@ choose_room(GhSupply *supply)
 	supply->page_lines = supply->room > GH_SUPPLY_FEW ? expected_lines(supply) : MaxHeapTuplesPerPage;
 	/* without pins all are copies, and else those that a ring had to read */
 	supply->copy_room = Min(supply->room, GH_SUPPLY_COPIED);
-	if (supply->pins && supply->pages->strategy == NULL)
+	if (supply->pins && (supply->pages == NULL || supply->pages->strategy == NULL))
 		supply->copy_room = 0;
 	choose_list_room(supply);
 }
@@ -252,6 +272,7 @@ gh_supply_free_buffers(GhSupply *supply)
 		request->blocks = drop(request->blocks);
 		request->pins = drop(request->pins);
 		request->firsts = drop(request->firsts);
+		request->lsns = drop(request->lsns);
 		request->notes = drop(request->notes);
 	}
 	supply->judged = drop(supply->judged);

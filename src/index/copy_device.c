@@ -9,7 +9,7 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "storage/bufpage.h"
+#include "storage/bufmgr.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 
@@ -49,6 +49,8 @@ typedef struct DeviceMaker
 	MemoryContext back;			/* their rows */
 	BackRow    *rows;
 	uint64		npages;
+	bool		pins;			/* pages are read where they are */
+	bool		torn;			/* somebody has changed one of these while it was read */
 	bool		failed;			/* something came back that cannot be kept */
 	GhTableSource *source;		/* what the table is named by */
 	GhTable    *table;
@@ -58,16 +60,33 @@ typedef struct DeviceMaker
 
 /* -------------------------------------------------------------------- pages */
 
+/* Whether it is given up, by what came back or for somebody else. */
+static bool
+has_to_stop(DeviceMaker *maker)
+{
+	return maker->failed || (maker->npages++ % GH_PAGES_CHECKED == 0 && maker->common.stop != NULL &&
+							 maker->common.stop(maker->common.index, maker->common.heap));
+}
+
 /* GhLeafRoom */
 static char *
 next_room(void *arg)
 {
 	DeviceMaker *maker = arg;
 
-	if (maker->failed || (maker->npages++ % GH_PAGES_CHECKED == 0 && maker->common.stop != NULL &&
-						  maker->common.stop(maker->common.index, maker->common.heap)))
-		return NULL;
-	return gh_supply_copy_room(maker->supply);
+	return has_to_stop(maker) ? NULL : gh_supply_copy_room(maker->supply);
+}
+
+/* GhLeafPinned */
+static bool
+pin_page(void *arg, Buffer buffer, uint32 lines, XLogRecPtr lsn)
+{
+	DeviceMaker *maker = arg;
+
+	if (!has_to_stop(maker))
+		return gh_supply_pinned_page(maker->supply, buffer, lines, lsn);
+	ReleaseBuffer(buffer);
+	return false;
 }
 
 /* GhLeafPage */
@@ -118,6 +137,7 @@ take_line(void *arg, const char *page, OffsetNumber line)
 {
 	DeviceMaker *maker = arg;
 
+	maker->torn |= page == NULL;
 	if (!maker->failed)
 		maker->failed = line == 0 || !gh_leaf_read_line(maker->reader, page, line);
 }
@@ -127,8 +147,10 @@ static bool
 send_entries(DeviceMaker *maker)
 {
 	GhSupplyRows *rows;
+	bool		sent = maker->pins ? gh_leaves_pin(maker->common.index, pin_page, maker) :
+		gh_leaves_copy(maker->common.index, next_room, send_page, maker);
 
-	if (!gh_leaves_copy(maker->common.index, next_room, send_page, maker) || !gh_supply_flush(maker->supply) || maker->failed)
+	if (!sent || !gh_supply_flush(maker->supply) || maker->failed)
 		return false;
 	if (maker->rows == NULL)
 		return true;
@@ -230,7 +252,10 @@ begin_supply(DeviceMaker *maker)
 		return false;
 	maker->supply->line_back = take_line;
 	maker->supply->arg = maker;
-	return true;
+	maker->pins = !maker->torn && RelationNeedsWAL(maker->common.index) &&
+		gh_supply_pins_pages(maker->supply, maker->common.index);
+	maker->torn = false;
+	return !maker->supply->failed;
 }
 
 /* --------------------------------------------------------------------- the whole */
@@ -278,14 +303,13 @@ end(DeviceMaker *maker)
  * with the next one that is begun.
  */
 static bool
-make_in_context(DeviceMaker *maker)
+try_to_make(DeviceMaker *maker)
 {
 	volatile bool made = false;
 
-	if (!gh_copy_maker_may(&maker->common) || !make_program(maker))
-		return false;
-	gh_progress_begin(maker->common.context, GH_PROGRESS_COPY, RelationGetRelid(maker->common.index),
-					  gh_service_device_number(maker->common.where));
+	maker->common.copied = maker->common.in_use = (GhCopied) {0};
+	maker->failed = false;
+	maker->rows = NULL;
 	gh_service_use_table_executor(GH_DEVICE_COPY_EXECUTOR);
 	PG_TRY();
 	{
@@ -299,6 +323,17 @@ make_in_context(DeviceMaker *maker)
 	}
 	PG_END_TRY();
 	return made;
+}
+
+static bool
+make_in_context(DeviceMaker *maker)
+{
+	if (!gh_copy_maker_may(&maker->common) || !make_program(maker))
+		return false;
+	gh_progress_begin(maker->common.context, GH_PROGRESS_COPY, RelationGetRelid(maker->common.index),
+					  gh_service_device_number(maker->common.where));
+	/* of pages that change while they are read where they are, copies are read */
+	return try_to_make(maker) || (maker->torn && try_to_make(maker));
 }
 
 bool

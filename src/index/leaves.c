@@ -34,6 +34,7 @@ struct GhLeafReader
 	GhLeafEntry entry;
 	GhLeafRoom	room;			/* NULL: all pages have one place */
 	GhLeafPage	leaf;
+	GhLeafPinned pinned;
 	void	   *arg;
 	BlockNumber nblocks;		/* of the index, as was seen last */
 	BufferAccessStrategy strategy;	/* a ring, where it is large */
@@ -46,25 +47,43 @@ typedef GhLeafReader Reader;
 
 /* ---------------------------------------------------------------------- pages */
 
-/* Copies a page; false: there is none, or its head is broken. */
-static bool
-read_page(Reader *reader, BlockNumber block)
+/* Pins a page, which is locked; InvalidBuffer: there is none. */
+static Buffer
+lock_page(Reader *reader, BlockNumber block)
 {
-	PageHeader	head = (PageHeader) reader->page;
 	Buffer		buffer;
 
 	CHECK_FOR_INTERRUPTS();
 	if (block >= reader->nblocks)
 		reader->nblocks = RelationGetNumberOfBlocks(reader->index);
 	if (block >= reader->nblocks)
-		return false;
+		return InvalidBuffer;
 	buffer = ReadBufferExtended(reader->index, MAIN_FORKNUM, block, RBM_NORMAL, reader->strategy);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	memcpy(reader->page, BufferGetPage(buffer), BLCKSZ);
-	UnlockReleaseBuffer(buffer);
-	return !PageIsNew(reader->page) && head->pd_special == BLCKSZ - MAXALIGN(sizeof(BTPageOpaqueData)) &&
+	return buffer;
+}
+
+static bool
+has_head(Page page)
+{
+	PageHeader	head = (PageHeader) page;
+
+	return !PageIsNew(page) && head->pd_special == BLCKSZ - MAXALIGN(sizeof(BTPageOpaqueData)) &&
 		head->pd_lower >= SizeOfPageHeaderData && head->pd_lower <= head->pd_upper &&
 		head->pd_upper <= head->pd_special;
+}
+
+/* Copies a page; false: there is none, or its head is broken. */
+static bool
+read_page(Reader *reader, BlockNumber block)
+{
+	Buffer		buffer = lock_page(reader, block);
+
+	if (!BufferIsValid(buffer))
+		return false;
+	memcpy(reader->page, BufferGetPage(buffer), BLCKSZ);
+	UnlockReleaseBuffer(buffer);
+	return has_head(reader->page);
 }
 
 static BTPageOpaque
@@ -256,6 +275,55 @@ make_room(Reader *reader)
 	return reader->page != NULL;
 }
 
+/* Whether it can be among the leaf pages, which half-dead and deleted ones are. */
+static bool
+is_among_leaves(BTPageOpaque opaque)
+{
+	return !P_ISMETA(opaque) && (P_IGNORE(opaque) || P_ISLEAF(opaque));
+}
+
+/* A page that is copied, and the next one; false: nothing is read any more. */
+static bool
+copy_leaf(Reader *reader, BlockNumber *block)
+{
+	BTPageOpaque opaque;
+
+	if (!make_room(reader) || !read_page(reader, *block) || !is_among_leaves(opaque = opaque_of(reader)))
+		return false;
+	*block = opaque->btpo_next;
+	/* it may be somebody else's from here on */
+	return P_IGNORE(opaque) ||
+		(reader->leaf != NULL ? reader->leaf(reader->arg, reader->page) : read_entries(reader));
+}
+
+/* Likewise, of one that is pinned. */
+static bool
+pin_leaf(Reader *reader, BlockNumber *block)
+{
+	Buffer		buffer = lock_page(reader, *block);
+	BTPageOpaqueData opaque;
+	XLogRecPtr	lsn;
+	uint32		lines;
+	Page		page;
+	bool		sound;
+
+	if (!BufferIsValid(buffer))
+		return false;
+	page = BufferGetPage(buffer);
+	sound = has_head(page);
+	if (sound)
+		opaque = *(BTPageOpaque) PageGetSpecialPointer(page);
+	lines = PageGetMaxOffsetNumber(page);
+	lsn = PageGetLSN(page);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	if (!sound || !is_among_leaves(&opaque) || P_IGNORE(&opaque))
+		ReleaseBuffer(buffer);
+	if (!sound || !is_among_leaves(&opaque))
+		return false;
+	*block = opaque.btpo_next;
+	return P_IGNORE(&opaque) || reader->pinned(reader->arg, buffer, lines, lsn);
+}
+
 /* Goes through all leaf pages. */
 static bool
 read_leaves(Reader *reader)
@@ -272,17 +340,10 @@ read_leaves(Reader *reader)
 		return false;
 	while (block != P_NONE)
 	{
-		BTPageOpaque opaque;
-
 		/* a circle has more pages than the index */
-		if (!make_room(reader) || !read_page(reader, block) || npages++ > reader->nblocks)
+		if (npages++ > reader->nblocks)
 			return false;
-		opaque = opaque_of(reader);
-		block = opaque->btpo_next;
-		if (P_ISMETA(opaque) || (!P_IGNORE(opaque) && !P_ISLEAF(opaque)))
-			return false;
-		/* it may be somebody else's from here on */
-		if (!P_IGNORE(opaque) && !(reader->leaf != NULL ? reader->leaf(reader->arg, reader->page) : read_entries(reader)))
+		if (!(reader->pinned != NULL ? pin_leaf(reader, &block) : copy_leaf(reader, &block)))
 			return false;
 		(void) gh_fault_pass(GH_FAULT_POINT_INDEX_LEAF);
 		gh_progress_done(npages);
@@ -295,6 +356,15 @@ gh_leaves_copy(Relation index, GhLeafRoom room, GhLeafPage page, void *arg)
 {
 	Reader		reader = {.index = index,.room = room,.leaf = page,.arg = arg};
 
+	return read_leaves(&reader);
+}
+
+bool
+gh_leaves_pin(Relation index, GhLeafPinned page, void *arg)
+{
+	Reader		reader = {.index = index,.pinned = page,.arg = arg};
+
+	reader.page = palloc(BLCKSZ);
 	return read_leaves(&reader);
 }
 

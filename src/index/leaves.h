@@ -7,7 +7,9 @@
 
 #include "postgres.h"
 
+#include "access/xlogdefs.h"
 #include "storage/block.h"
+#include "storage/buf.h"
 #include "utils/rel.h"
 
 /*
@@ -23,6 +25,9 @@ typedef bool (*GhLeafEntry) (void *arg, BlockNumber block, const Datum *values, 
 typedef char *(*GhLeafRoom) (void *arg);
 typedef bool (*GhLeafPage) (void *arg, const char *page);
 
+/* Likewise, of a page that is pinned, which is the callee's to release: it has so many lines, and this LSN. */
+typedef bool (*GhLeafPinned) (void *arg, Buffer buffer, uint32 lines, XLogRecPtr lsn);
+
 /* Reads entries of pages by themselves. */
 typedef struct GhLeafReader GhLeafReader;
 
@@ -34,6 +39,11 @@ extern bool gh_leaf_read_line(GhLeafReader *reader, const char *page, OffsetNumb
  * Copies all leaf pages, from the first to the last, to where room says.  As gh_leaves_read otherwise.
  */
 extern bool gh_leaves_copy(Relation index, GhLeafRoom room, GhLeafPage page, void *arg);
+/*
+ * Pins them all, one by one.  Others may change a page from then on, which its LSN tells: not of an index that is not
+ * logged.
+ */
+extern bool gh_leaves_pin(Relation index, GhLeafPinned page, void *arg);
 
 /*
  * Has the function called for all entries, from the least to the greatest, but for those that are known to be

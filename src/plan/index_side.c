@@ -177,9 +177,19 @@ gh_may_have_copy(const RelOptInfo *rel)
 	return false;
 }
 
-/* Of how many of the table's blocks the copy of an index is right, if there is one. */
+/* The copy that some device has; queries are where the table's pages are, which the planner does not know. */
+static bool
+look_on_devices(Relation index, GhIndexCopy *copy)
+{
+	for (int device = 0; device < gh_service_devices(); device++)
+		if (gh_index_copy_methods()->look_up_on_device(index, device, &copy->generation, &copy->nblocks))
+			return true;
+	return false;
+}
+
+/* Of how many of the table's blocks the copy of an index is right, in shared memory or on a device, if there is one. */
 static double
-right_share(PlannerInfo *root, const RelOptInfo *rel, Oid index_oid)
+right_share(PlannerInfo *root, const RelOptInfo *rel, Oid index_oid, bool on_device)
 {
 	Relation	heap = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
 	Relation	index = index_open(index_oid, NoLock);
@@ -189,13 +199,19 @@ right_share(PlannerInfo *root, const RelOptInfo *rel, Oid index_oid)
 	double		share = 0;
 	int			place;
 
-	if (nblocks >= GH_COPY_BLOCKS_MIN && gh_index_copy_look(index, &copy, &place))
+	if (nblocks >= GH_COPY_BLOCKS_MIN &&
+		(on_device ? look_on_devices(index, &copy) : gh_index_copy_look(index, &copy, &place)))
 	{
 		gh_copy_ask_blocks(index, heap, &copy, nblocks, &blocks);
 		share = (double) blocks.right / nblocks;
 		/* what is planned now may do without a copy that is right for few blocks, and so would all that comes later */
 		if (pg_class_aclcheck(RelationGetRelid(heap), GetUserId(), ACL_SELECT) == ACLCHECK_OK)
-			(void) gh_copy_make_again(index, &blocks);
+		{
+			if (on_device)
+				gh_copy_make_again_on_device(index, &blocks);
+			else
+				(void) gh_copy_make_again(index, &blocks);
+		}
 		pfree(blocks.bits);
 	}
 	index_close(index, NoLock);
@@ -223,10 +239,24 @@ gh_index_copied_share(PlannerInfo *root, RelOptInfo *rel, Oid index)
 
 	if (note->copied_index != index)
 	{
-		note->copied_share = right_share(root, rel, index);
+		note->copied_share = right_share(root, rel, index, false);
 		note->copied_index = index;
 	}
 	return note->copied_share;
+}
+
+/* The same of the copy on a device. */
+static double
+device_share(PlannerInfo *root, RelOptInfo *rel, Oid index)
+{
+	GhNote	   *note = gh_note(root, rel);
+
+	if (note->device_index != index)
+	{
+		note->device_share = right_share(root, rel, index, true);
+		note->device_index = index;
+	}
+	return note->device_share;
 }
 
 bool
@@ -267,12 +297,12 @@ gh_device_copied_share(PlannerInfo *root, const GhJoinStep *step, const RelOptIn
 	Oid			index = gh_enable_resident ? gh_inner_index(step, outerrel, inner) : InvalidOid;
 	double		share;
 
-	if (!OidIsValid(index) || gh_step_fills_inner(step))
+	if (!OidIsValid(index))
 		return 0;
-	share = gh_index_copied_share(root, inner->parent, index);
-	if (workers > 0)
-		return share < 1 ? 0 : share;
-	return gh_copy_tells_apart(inner->parent->tuples, 2 * (1 - share) * inner->parent->tuples, outerrel->rows) ? share : 0;
+	share = device_share(root, inner->parent, index);
+	if (workers > 0 || gh_step_fills_inner(step))
+		return share < 1 || (workers > 0 && gh_step_fills_inner(step)) ? 0 : share;
+	return gh_copy_tells_apart(inner->parent->tuples, (1 - share) * inner->parent->tuples, outerrel->rows) ? share : 0;
 }
 
 /* So many look-ups in so many bytes of it. */

@@ -94,6 +94,8 @@ typedef struct GhNote
 	/* gh_copy_saves: of a table's index that was asked about last, for what share of blocks its copy is right; 0: there is none */
 	Oid			copied_index;
 	double		copied_share;
+	Oid			device_index;	/* likewise, of its copy on a device */
+	double		device_share;
 
 	/* look_up (key_values.c): of columns of a table, rows of pg_statistic for what its conditions leave */
 	List	   *key_statistics;

@@ -13,7 +13,7 @@ use Time::HiRes qw(time sleep);
 
 my $seconds = $ENV{GPUHASH_SECONDS} || 10;
 my $seed = seed();
-my $service = GpuHash::Service->new(conf => ['shared_buffers = 128MB', 'max_worker_processes = 16', 'max_prepared_transactions = 5', 'bgwriter_lru_maxpages = 0']);
+my $service = GpuHash::Service->new(conf => ['shared_buffers = 256MB', 'max_connections = 20', 'max_worker_processes = 16', 'max_prepared_transactions = 5', 'bgwriter_lru_maxpages = 0']);
 my $server = $service->server;
 ok($service->wait_ready, 'the service is ready');
 my $session = $server->session;
