@@ -419,6 +419,14 @@ SELECT plan_lines('SELECT a.id FROM un_o o, un_o a WHERE o.x < (SELECT sum(y) FR
 SET gpuhash.enable_unnest = off;
 SELECT plan_lines('SELECT a.id FROM un_o o, un_o a WHERE o.x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k AND i.k8 = a.k8)', '%SubPlan%') > 0 AS stays;
 RESET gpuhash.enable_unnest;
+-- a scalar subquery that is run once may fail, as other conditions of one table may; not one for each row
+SELECT c.*, other FROM unnest(ARRAY[
+	'j.z = (SELECT DISTINCT z FROM un_j WHERE id = 7)',
+	'o.x > (SELECT DISTINCT z FROM un_j WHERE k = 3)',
+	'j.z = (SELECT z FROM un_j h WHERE h.id = j.k)',
+	'j.z + (SELECT DISTINCT z FROM un_j WHERE id = 7) = (SELECT min(z) FROM un_j WHERE 4 / z >= j.z)']) other,
+	un_check(format('SELECT o.id FROM un_o o JOIN un_j j ON j.id = o.k WHERE %s
+		AND o.x < (SELECT sum(y) FROM un_i i WHERE i.k = o.k)', other)) c;
 DROP TABLE un_o, un_i, un_j, un_n, un_m, un_parted, un_parent, un_child, un_made, un_big, un_large;
 DROP FUNCTION un_check, un_not_in, un_count, un_called;
 DROP SEQUENCE un_calls;

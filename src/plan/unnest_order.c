@@ -5,7 +5,8 @@
  * A condition with a subquery over the columns of one table is checked when that is scanned, before any join.
  * As a join with groups, it may come after others.  Then their conditions are computed for rows that it would
  * have removed: they must not be able to fail, nor be volatile.  Conditions of one table are computed at its
- * scan either way, and there before the subquery, which costs more; but for such with subqueries themselves.
+ * scan either way, and there before the subquery, which costs more; but for such with subqueries themselves
+ * that are run for each row, too.
  */
 #include "postgres.h"
 
@@ -111,6 +112,22 @@ find_fixed(Node *node, const GhLevel *level)
 	return false;
 }
 
+/*
+ * Whether a subquery in a condition may be run for each row.  A scalar one that reads nothing of a query
+ * around it is run once, when its result is asked for first, and costs next to nothing then.
+ */
+static bool
+asks_for_each_row(Node *node, void *unused)
+{
+	const SubLink *link = (const SubLink *) node;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubLink))
+		return link->subLinkType != EXPR_SUBLINK || gh_reads_outer_columns(link->subselect);
+	return expression_tree_walker(node, asks_for_each_row, unused);
+}
+
 /* Whether all conditions of the level's query allow that; conditions: of its WHERE. */
 bool
 gh_unnest_may_reorder(const GhLevel *level, List *conditions)
@@ -121,8 +138,9 @@ gh_unnest_may_reorder(const GhLevel *level, List *conditions)
 	{
 		Node	   *condition = lfirst(lc);
 
-		if (bms_membership(gh_unnest_tables(condition, 0)) == BMS_MULTIPLE || checkExprHasSubLink(condition) ? !may_move(level, condition) :
-			contain_volatile_functions(condition))
+		if (bms_membership(gh_unnest_tables(condition, 0)) == BMS_MULTIPLE ||
+			asks_for_each_row(condition, NULL) ?
+			!may_move(level, condition) : contain_volatile_functions(condition))
 			return false;
 	}
 	return !find_fixed((Node *) level->query->jointree, level);
