@@ -60,6 +60,29 @@ INSERT INTO kv_sale SELECT date '2004-01-01' + i % 366, i FROM generate_series(1
 ANALYZE kv_day, kv_sale;
 SELECT c.looked BETWEEN 200000 AND 400000 AS looked, c."not" < 50000 AS "not", c.really, c.same
 	FROM compare('SELECT v FROM kv_sale s JOIN kv_day d ON d.day = s.day WHERE year = 2004') c;
+-- months of all its years are more days than the facts are of, and most are none of these
+ALTER TABLE kv_day ADD month int, ADD number int;
+UPDATE kv_day SET month = extract(month FROM day), number = day - date '2000-01-01';
+CREATE TABLE kv_numbered WITH (autovacuum_enabled = off) AS
+	SELECT (day - date '2000-01-01')::int8 AS number, v FROM kv_sale;
+VACUUM ANALYZE kv_day, kv_numbered;
+SELECT c.looked BETWEEN low AND high AS looked, c.really, c.same, q FROM (VALUES
+	(12000, 50000, 'SELECT v FROM kv_sale s JOIN kv_day d ON d.day = s.day WHERE month = 11'),
+	(12000, 50000, 'SELECT v FROM kv_numbered s JOIN kv_day d ON d.number = s.number WHERE month = 11'),
+	(0, 5000, 'SELECT v FROM kv_sale s JOIN kv_day d ON d.day = s.day WHERE year = 2003'),
+	(12000, 50000, 'SELECT v FROM kv_sale s JOIN kv_day d ON d.day = s.day WHERE year < 2005 AND month = 7'))
+	v(low, high, q), compare(q) c;
+-- not where the calendar once more, of which nothing is looked up, leads to as many facts: that would seem to
+-- be the way of few rows
+CREATE FUNCTION kv_rows(looks text) RETURNS numeric LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM set_config('gpuhash.enable_key_values', looks, true);
+	RETURN plan_number('SELECT s.v FROM kv_sale s JOIN kv_day d ON d.day = s.day
+		JOIN kv_day e ON e.month = d.month JOIN kv_numbered n ON n.number = e.number
+		WHERE d.year = 2004', 'Plan Rows');
+END $$;
+SELECT kv_rows('on') = kv_rows('off') AS "not looked up";
+DROP FUNCTION kv_rows(text);
 -- the costs of an index ask for statistics in a way of their own
 CREATE INDEX ON kv_fact USING brin (v);
 CREATE INDEX ON kv_fact (kind_id);
@@ -136,6 +159,7 @@ SET geqo_threshold = 2;
 SELECT plan_number('SELECT v FROM kv_fact JOIN kv_kind ON id = kind_id WHERE name = ''kind 1''', 'Plan Rows') < 5000 AS "not looked up";
 RESET geqo_threshold;
 DROP VIEW kv_view;
-DROP TABLE kv_fact, kv_kind, kv_tag, kv_day, kv_sale, kv_large, kv_wide, kv_wide_key, kv_region, kv_visit;
+DROP TABLE kv_fact, kv_kind, kv_tag, kv_day, kv_sale, kv_numbered, kv_large, kv_wide, kv_wide_key, kv_region,
+	kv_visit;
 DROP FUNCTION compare(text), seen(text);
 DROP ROLE gpuhash_kv;

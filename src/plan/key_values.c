@@ -167,15 +167,37 @@ look_pays(PlannerInfo *root, const RelOptInfo *rel, const Var *key, const Expr *
 	return look_cost + compare_cost <= GH_LOOK_COST * rows;
 }
 
-/* Of the members of an equivalence class: the column of the table whose values are to be looked up; 0. */
-static AttrNumber
-key_of_class(PlannerInfo *root, const RelOptInfo *rel, const EquivalenceClass *class, Cost look_cost)
+/* A column of the table whose values are to be looked up, and one of another table that is equal to it. */
+typedef struct Question
+{
+	AttrNumber	attno;
+	const Var  *other;
+} Question;
+
+static List *
+ask(List *questions, AttrNumber attno, const Expr *equal)
+{
+	Question   *question;
+	ListCell   *lc;
+
+	foreach(lc, questions)
+		if (((Question *) lfirst(lc))->attno == attno)
+			return questions;
+	question = palloc(sizeof(Question));
+	*question = (Question) {.attno = attno,.other = column_of(equal)};
+	return lappend(questions, question);
+}
+
+/* With the column of the table among the members of an equivalence class, if it is one. */
+static List *
+ask_for_class(List *questions, PlannerInfo *root, const RelOptInfo *rel, const EquivalenceClass *class,
+			  Cost look_cost)
 {
 	const Var  *key = NULL;
 	ListCell   *lc;
 
 	if (class->ec_has_const || class->ec_has_volatile)
-		return 0;
+		return questions;
 	foreach(lc, class->ec_members)
 	{
 		const Var  *column = column_of(((const EquivalenceMember *) lfirst(lc))->em_expr);
@@ -184,48 +206,113 @@ key_of_class(PlannerInfo *root, const RelOptInfo *rel, const EquivalenceClass *c
 			key = column;
 	}
 	if (key == NULL)
-		return 0;
+		return questions;
 	foreach(lc, class->ec_members)
 		if (look_pays(root, rel, key, ((const EquivalenceMember *) lfirst(lc))->em_expr, look_cost))
-			return key->varattno;
-	return 0;
+			return ask(questions, key->varattno, ((const EquivalenceMember *) lfirst(lc))->em_expr);
+	return questions;
 }
 
 /* The same of an equality that is in no class, as those of outer joins are. */
-static AttrNumber
-key_of_clause(PlannerInfo *root, const RelOptInfo *rel, const RestrictInfo *rinfo, Cost look_cost)
+static List *
+ask_for_clause(List *questions, PlannerInfo *root, const RelOptInfo *rel, const RestrictInfo *rinfo,
+			   Cost look_cost)
 {
 	const OpExpr *op = (const OpExpr *) rinfo->clause;
+	const Expr *other;
 	const Var  *key;
 	bool		is_left;
 
 	if (!rinfo->can_join || rinfo->mergeopfamilies == NIL || list_length(op->args) != 2)
-		return 0;
+		return questions;
 	is_left = bms_is_member((int) rel->relid, rinfo->left_relids);
 	key = column_of(is_left ? linitial(op->args) : lsecond(op->args));
-	if (key == NULL || key->varno != (int) rel->relid ||
-		!look_pays(root, rel, key, is_left ? lsecond(op->args) : linitial(op->args), look_cost))
-		return 0;
-	return key->varattno;
+	other = is_left ? lsecond(op->args) : linitial(op->args);
+	if (key == NULL || key->varno != (int) rel->relid || !look_pays(root, rel, key, other, look_cost))
+		return questions;
+	return ask(questions, key->varattno, other);
 }
 
-/* Columns of the table whose values are to be looked up. */
-static Bitmapset *
+/*
+ * Whether by a column of the table, of a class of equal ones, it is joined with many rows of another one that
+ * has few of its values.
+ */
+static bool
+leads_to_few_values(PlannerInfo *root, const RelOptInfo *rel, const EquivalenceClass *class)
+{
+	double		values = 0;
+	double		other_values;
+	double		unused;
+	int			ncommon;
+	ListCell   *lc;
+
+	foreach(lc, class->ec_members)
+	{
+		const Var  *column = column_of(((const EquivalenceMember *) lfirst(lc))->em_expr);
+
+		if (column != NULL && column->varno == (int) rel->relid &&
+			!examine_column(root, column, 0, &values, &ncommon, &unused))
+			return false;
+	}
+	foreach(lc, class->ec_members)
+	{
+		const Var  *column = column_of(((const EquivalenceMember *) lfirst(lc))->em_expr);
+		const RelOptInfo *other = column == NULL ? NULL : root->simple_rel_array[column->varno];
+
+		if (other != NULL && other != rel && other->rows >= GH_MISTAKEN_ROWS &&
+			examine_column(root, column, 0, &other_values, &ncommon, &unused) &&
+			values >= GH_MISTAKE * other_values)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether the table's column in a class equals that of the same table once more, without conditions, that leads
+ * to few values itself: a calendar by weeks, say.  How many rows are joined by that is not looked up, and so the
+ * planner would take that way for its error, as soon as it knows of the others.
+ */
+static bool
+is_way_around(PlannerInfo *root, const RelOptInfo *rel, int number)
+{
+	const EquivalenceClass *class = list_nth(root->eq_classes, number);
+	const Oid	relid = root->simple_rte_array[rel->relid]->relid;
+	ListCell   *lc;
+
+	foreach(lc, class->ec_members)
+	{
+		const Var  *column = column_of(((const EquivalenceMember *) lfirst(lc))->em_expr);
+		const RelOptInfo *other = column == NULL ? NULL : root->simple_rel_array[column->varno];
+		int			next = -1;
+
+		if (other == NULL || other == rel || other->reloptkind != RELOPT_BASEREL ||
+			other->baserestrictinfo != NIL || root->simple_rte_array[other->relid]->relid != relid)
+			continue;
+		while ((next = bms_next_member(other->eclass_indexes, next)) >= 0)
+			if (next != number && leads_to_few_values(root, other, list_nth(root->eq_classes, next)))
+				return true;
+	}
+	return false;
+}
+
+/* Columns of the table whose values are to be looked up, as Questions. */
+static List *
 keys_in_question(PlannerInfo *root, const RelOptInfo *rel)
 {
 	const Cost	look_cost = read_cost(root, rel);
-	Bitmapset  *result = NULL;
+	List	   *questions = NIL;
 	int			number = -1;
-	AttrNumber	attno;
 	ListCell   *lc;
 
 	while ((number = bms_next_member(rel->eclass_indexes, number)) >= 0)
-		if ((attno = key_of_class(root, rel, list_nth(root->eq_classes, number), look_cost)) != 0)
-			result = bms_add_member(result, attno);
+		questions = ask_for_class(questions, root, rel, list_nth(root->eq_classes, number), look_cost);
 	foreach(lc, rel->joininfo)
-		if ((attno = key_of_clause(root, rel, lfirst_node(RestrictInfo, lc), look_cost)) != 0)
-			result = bms_add_member(result, attno);
-	return result;
+		questions = ask_for_clause(questions, root, rel, lfirst_node(RestrictInfo, lc), look_cost);
+	number = -1;
+	while (questions != NIL && (number = bms_next_member(rel->eclass_indexes, number)) >= 0)
+		if (is_way_around(root, rel, number))
+			return NIL;
+	return questions;
 }
 
 /* ------------------------------------------------------- whether it is allowed */
@@ -291,6 +378,7 @@ has_much_aside(Relation relation)
 typedef struct Key
 {
 	Form_pg_attribute attribute;
+	const Var  *other;			/* of Question */
 	int			nvalues;		/* not NULL */
 	Datum	   *values;
 } Key;
@@ -354,22 +442,45 @@ read_values(Relation relation, const RelOptInfo *rel, Key *keys, int nkeys)
 
 /* Those of the columns whose values can be counted. */
 static Key *
-make_keys(Relation relation, const Bitmapset *attnos, int *nkeys)
+make_keys(Relation relation, const List *questions, int *nkeys)
 {
-	Key		   *keys = palloc0(bms_num_members(attnos) * sizeof(Key));
-	int			attno = -1;
+	Key		   *keys = palloc0(list_length(questions) * sizeof(Key));
+	ListCell   *lc;
 
 	*nkeys = 0;
-	while ((attno = bms_next_member(attnos, attno)) >= 0)
+	foreach(lc, questions)
 	{
-		Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(relation), attno - 1);
+		const Question *question = lfirst(lc);
+		Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(relation), question->attno - 1);
 
 		if (!gh_key_has_statistics(attribute))
 			continue;
 		keys[*nkeys].attribute = attribute;
+		keys[*nkeys].other = question->other;
 		keys[(*nkeys)++].values = palloc(GH_LOOK_VALUES * sizeof(Datum));
 	}
 	return keys;
+}
+
+/*
+ * The columns' statistics; NIL: of one of them it cannot be told how many rows of the other table they stand
+ * for.
+ */
+static List *
+make_statistics(PlannerInfo *root, const Key *keys, int nkeys, double nrows)
+{
+	List	   *statistics = NIL;
+
+	for (int i = 0; i < nkeys; i++)
+	{
+		HeapTuple	row = gh_key_statistics(root, keys[i].attribute, keys[i].values, keys[i].nvalues, nrows,
+											keys[i].other);
+
+		if (row == NULL)
+			return NIL;
+		statistics = lappend(statistics, row);
+	}
+	return statistics;
 }
 
 /*
@@ -377,21 +488,22 @@ make_keys(Relation relation, const Bitmapset *attnos, int *nkeys)
  * is noted.  *noted: of which columns.
  */
 static double
-look_up(PlannerInfo *root, RelOptInfo *rel, Relation relation, const Bitmapset *attnos, Bitmapset **noted)
+look_up(PlannerInfo *root, RelOptInfo *rel, Relation relation, const List *questions, Bitmapset **noted)
 {
 	MemoryContext look = AllocSetContextCreate(CurrentMemoryContext, "gpuhash values of keys",
 											   ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(look);
 	int			nkeys;
-	Key		   *keys = make_keys(relation, attnos, &nkeys);
+	Key		   *keys = make_keys(relation, questions, &nkeys);
 	double		nrows = nkeys == 0 ? -1 : read_values(relation, rel, keys, nkeys);
 	List	   *statistics = NIL;
 
 	MemoryContextSwitchTo(gh_note_context(rel));
-	for (int i = 0; i < nkeys && nrows >= 0; i++)
-		statistics = lappend(statistics,
-							 gh_key_statistics(keys[i].attribute, keys[i].values, keys[i].nvalues, nrows));
 	if (nrows >= 0)
+		statistics = make_statistics(root, keys, nkeys, nrows);
+	if (statistics == NIL)
+		nrows = -1;
+	else
 		gh_note(root, rel)->key_statistics = statistics;
 	MemoryContextSwitchTo(caller);
 	*noted = NULL;
@@ -452,7 +564,7 @@ forget_foreign_keys(PlannerInfo *root, const RelOptInfo *rel, const Bitmapset *a
 static void
 rel_pathlist_hook(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 {
-	Bitmapset  *attnos;
+	List	   *questions;
 	Bitmapset  *noted = NULL;
 	Relation	relation;
 	double		nrows;
@@ -465,11 +577,11 @@ rel_pathlist_hook(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *
 	if (!gh_enabled || !gh_enable_key_values || rel->reloptkind != RELOPT_BASEREL ||
 		rel->rtekind != RTE_RELATION || rel->baserestrictinfo == NIL || IS_DUMMY_REL(rel))
 		return;
-	attnos = keys_in_question(root, rel);
-	if (bms_is_empty(attnos) || !may_look(root, rel, rte))
+	questions = keys_in_question(root, rel);
+	if (questions == NIL || !may_look(root, rel, rte))
 		return;
 	relation = table_open(rte->relid, NoLock);
-	nrows = has_much_aside(relation) ? -1 : look_up(root, rel, relation, attnos, &noted);
+	nrows = has_much_aside(relation) ? -1 : look_up(root, rel, relation, questions, &noted);
 	table_close(relation, NoLock);
 	if (nrows < 0)
 		return;

@@ -19,6 +19,7 @@
 /* ---- key_statistics.c ---- */
 
 extern bool gh_key_has_statistics(Form_pg_attribute attribute);
-extern HeapTuple gh_key_statistics(Form_pg_attribute attribute, Datum *values, int nvalues, double nrows);
+extern HeapTuple gh_key_statistics(PlannerInfo *root, Form_pg_attribute attribute, Datum *values,
+								   int nvalues, double nrows, const Var *other);
 
 #endif							/* GPUHASH_KEY_VALUES_H */
