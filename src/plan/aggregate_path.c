@@ -132,6 +132,7 @@ make_aggregate_path(const GhAggregateInputs *inputs, Path *child, double rows)
 	cpath->custom_private = lappend(cpath->custom_private, makeInteger((int) Min(met, INT_MAX)));
 	cpath->custom_private = lappend(cpath->custom_private,
 									makeBoolean(gh_aggregate_is_for_device(inputs, child)));
+	cpath->custom_private = lappend(cpath->custom_private, makeInteger(inputs->ninstructions));
 	gh_cost_aggregate(inputs, cpath, rows);
 	return cpath;
 }
@@ -195,7 +196,7 @@ static bool
 loses_in_memory(const GhAggregateInputs *inputs, const Path *path, Path *child)
 {
 	return (inputs->pages || inputs->join != NULL || inputs->partial_join != NULL) && !gh_aggregate_is_for_device(inputs, child) &&
-		gh_aggregate_loses_in_memory(inputs->root, &inputs->planned, path, child);
+		gh_aggregate_loses_in_memory(inputs->root, &inputs->planned, path, child, inputs->ninstructions);
 }
 
 static void

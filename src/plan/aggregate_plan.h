@@ -126,7 +126,8 @@ typedef enum GhAggregatePathPrivate
 	GH_ROWS_PATH_COSTS = GH_AGGREGATE_PATH_DISTINCT,	/* of a GpuHashRows alone: its own, as of gh_costs_list() */
 	GH_AGGREGATE_PATH_SETS,		/* as of GhSetsPathPrivate; NIL: no grouping sets */
 	GH_AGGREGATE_PATH_GROUPS,	/* Integer: groups by all keys that are expected in one process */
-	GH_AGGREGATE_PATH_ON_DEVICE /* Boolean: a device is expected to make them */
+	GH_AGGREGATE_PATH_ON_DEVICE,	/* Boolean: a device is expected to make them */
+	GH_AGGREGATE_PATH_INSTRUCTIONS	/* Integer: as ninstructions of GhAggregateInputs */
 } GhAggregatePathPrivate;
 
 /* Of grouping sets in a path, element by element. */

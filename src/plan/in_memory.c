@@ -55,11 +55,15 @@
  */
 #define GH_JOINED_ROW_COST 16.0
 
+/* How much of what a chain costs may be for rows that another plan may have beyond those that it expects. */
+#define GH_DOUBTED_SHARE 0.5
+
 /* Of what a path costs. */
 typedef struct Weight
 {
 	Cost		spared;			/* charged for pages at random, beyond what they take in memory */
 	Cost		whole;			/* charged for pages of tables that are read from end to end */
+	Cost		uncharged;		/* charged too little for chains of ours, as they are weighed here */
 	double		pages;			/* of the tables that are read at random, and of their indexes */
 	double		joined;			/* rows that come out of PostgreSQL's joins */
 	bool		by_device;		/* a device is expected to do a part */
@@ -69,6 +73,14 @@ typedef struct Weight
 static const Path no_path;
 
 static void weigh(PlannerInfo *root, Path *path, double times, bool real, Weight *weight);
+
+/* Of what a path is charged, how much it does not take if its pages are in memory. */
+static Cost
+spared(const Weight *weight)
+{
+	return weight->spared +
+		weight->whole * Max(1 - GH_NEXT_PAGE_COST * cpu_tuple_cost / Max(seq_page_cost, 1e-10), 0);
+}
 
 /* ------------------------------------------------------------------ indexes */
 
@@ -94,14 +106,57 @@ leaf_pages_cost(const IndexPath *path)
 	return Max(path->indextotalcost - descent_cost(path) - path->indexselectivity * index->rel->tuples * cpu_index_tuple_cost, 0);
 }
 
+/*
+ * What conditions cost for a row, but those that are the index's: they may hold subqueries, which cost more
+ * than any page.  What each costs has been computed for the path's own price.
+ */
+static Cost
+conditions_cost(const List *conditions, List *index_clauses)
+{
+	Cost		cost = 0;
+	ListCell   *lc;
+
+	foreach(lc, conditions)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (!rinfo->pseudoconstant && rinfo->eval_cost.startup >= 0 &&
+			!is_redundant_with_indexclauses(rinfo, index_clauses))
+			cost += rinfo->eval_cost.per_tuple;
+	}
+	return cost;
+}
+
+static const List *
+parameters_clauses(const Path *path)
+{
+	return path->param_info != NULL ? path->param_info->ppi_clauses : NIL;
+}
+
 /* The same of an index scan, with the table's pages. */
 Cost
 gh_index_pages_cost(const IndexPath *path)
 {
 	const IndexOptInfo *index = path->indexinfo;
 	double		tuples = path->indexselectivity * index->rel->tuples;
+	Cost		row_cost = cpu_tuple_cost + conditions_cost(index->indrestrictinfo, path->indexclauses) +
+		conditions_cost(parameters_clauses(&path->path), path->indexclauses);
 
-	return Max(path->path.total_cost - descent_cost(path) - tuples * (cpu_tuple_cost + cpu_index_tuple_cost), 0);
+	return Max(path->path.total_cost - descent_cost(path) - tuples * cpu_index_tuple_cost -
+			   clamp_row_est(tuples) / divisor_of(&path->path) * row_cost, 0);
+}
+
+/* What a bitmap scan's conditions cost, of all rows that it fetches: those of the index are charged, too. */
+Cost
+gh_bitmap_conditions_cost(const BitmapHeapPath *path)
+{
+	const RelOptInfo *rel = path->path.parent;
+	Cost		cost;
+	Selectivity selectivity;
+
+	cost_bitmap_tree_node(path->bitmapqual, &cost, &selectivity);
+	return clamp_row_est(selectivity * rel->tuples) / divisor_of(&path->path) *
+		(rel->baserestrictcost.per_tuple + conditions_cost(parameters_clauses(&path->path), NIL));
 }
 
 /*
@@ -178,7 +233,9 @@ weigh_bitmap(PlannerInfo *root, BitmapHeapPath *path, double times, Weight *weig
 	Cost		index_cost;
 	double		tuples;
 	double		pages = compute_bitmap_pages(root, rel, path->bitmapqual, 1.0, &index_cost, &tuples);
-	Cost		charged = Max(path->path.total_cost - path->path.startup_cost - tuples / divisor_of(&path->path) * cpu_tuple_cost, 0);
+	Cost		charged = Max(path->path.total_cost - path->path.startup_cost -
+							  tuples / divisor_of(&path->path) * cpu_tuple_cost -
+							  gh_bitmap_conditions_cost(path), 0);
 
 	weight->spared += times * (charged - cached_cost(rel, charged, pages));
 	weight->pages += rel->pages;
@@ -248,33 +305,53 @@ weigh_all(PlannerInfo *root, const List *paths, double times, Weight *weight)
 }
 
 /*
- * What a grouping of ours is charged for pages of its joins, or of the table that it reads by itself: of
- * pages with columns in memory nothing, nor of those of which it is spared the price, for they are in memory.
+ * A chain is charged for less than it costs where that stands for pages in memory, or for a plan of which
+ * more rows may come than it says (gh_charged).  Its pages are weighed here, so all that is undone, but for
+ * the latter, up to a share of what the chain costs in memory.
+ */
+static Cost
+cost_not_charged(PlannerInfo *root, Path *chain, int ninstructions, const Weight *input)
+{
+	static const GhSpared nothing;
+	const GhSpared *charged = &gh_step(chain)->spared;
+	Cost		cost = gh_joins_cost(root, chain, &nothing, ninstructions, divisor_of(chain));
+
+	return cost - gh_joins_cost(root, chain, charged, ninstructions, divisor_of(chain)) -
+		Min(charged->doubt, GH_DOUBTED_SHARE * Max(cost - spared(input), 0));
+}
+
+/*
+ * Of a grouping of ours, what it is charged for pages of its joins, or of the table that it reads by itself:
+ * of pages with columns in memory nothing.
  */
 static void
-weigh_input(PlannerInfo *root, Path *child, double times, Weight *weight)
+weigh_input(PlannerInfo *root, Path *child, int ninstructions, double times, Weight *weight)
 {
 	Weight		input = {0};
 	Path	   *scan = child;
 	Cost		saved_pages;
 	Cost		saved_rows;
 
-	weigh(root, child, times, true, &input);
+	weigh(root, child, 1.0, true, &input);
 	if (gh_is_join_path(child))
 	{
 		scan = gh_scan_below_joins(root, child);
 		gh_inner_chains_save(root, child, &saved_pages, &saved_rows);
-		input.whole -= times * (saved_pages + gh_step(child)->spared.pages);
+		input.whole -= saved_pages;
 		gh_absorbed_saves(root, scan, &saved_pages, &saved_rows);
-		input.whole += times * saved_pages;
+		input.whole += saved_pages;
 	}
 	if (scan->pathtype == T_SeqScan)
 	{
 		gh_columns_saved(root, scan->parent, divisor_of(scan), &saved_pages, &saved_rows);
-		input.whole -= times * saved_pages;
+		input.whole -= saved_pages;
 	}
-	weight->whole += Max(input.whole, 0);
-	weight->spared += input.spared;
+	input.whole = Max(input.whole, 0);
+	if (gh_is_join_path(child))
+		input.uncharged += cost_not_charged(root, child, ninstructions, &input);
+	weight->whole += times * input.whole;
+	weight->spared += times * input.spared;
+	weight->uncharged += times * input.uncharged;
 	weight->pages += input.pages;
 }
 
@@ -295,7 +372,9 @@ weigh_ours(PlannerInfo *root, CustomPath *path, double times, bool real, Weight 
 		}
 		if (child->pathtype == T_SeqScan || (gh_is_join_path(child) && gh_scan_below_joins(root, child) != NULL))
 		{
-			weigh_input(root, child, times, weight);
+			int			ninstructions = intVal(list_nth(path->custom_private, GH_AGGREGATE_PATH_INSTRUCTIONS));
+
+			weigh_input(root, child, ninstructions, times, weight);
 			return;
 		}
 	}
@@ -359,18 +438,18 @@ weigh(PlannerInfo *root, Path *path, double times, bool real, Weight *weight)
 
 /* ----------------------------------------------------------------- in memory */
 
-/* Of what a path is charged, how much it does not take if its pages are in memory. */
-static Cost
-spared(const Weight *weight)
-{
-	return weight->spared + weight->whole * Max(1 - GH_NEXT_PAGE_COST * cpu_tuple_cost / Max(seq_page_cost, 1e-10), 0);
-}
-
 /* How many of the pages may be in memory that are read at random, as a share. */
 static double
 cached_share(const Weight *weight)
 {
 	return Min(1, effective_cache_size / Max(weight->pages, 1));
+}
+
+/* What a path that says that it costs so much does if its pages are in memory, of which so many may be. */
+static Cost
+in_memory(Cost cost, double share, const Weight *weight)
+{
+	return cost + weight->uncharged - share * spared(weight);
 }
 
 /* What a path of a table costs if pages that it reads are in memory. */
@@ -380,7 +459,7 @@ gh_cost_in_memory(PlannerInfo *root, Path *path)
 	Weight		weight = {0};
 
 	weigh(root, path, 1.0, false, &weight);
-	return path->total_cost - cached_share(&weight) * spared(&weight);
+	return in_memory(path->total_cost, cached_share(&weight), &weight);
 }
 
 /* The same of one that reads all of it, and is charged so much for its pages. */
@@ -389,7 +468,7 @@ gh_whole_cost_in_memory(Cost cost, Cost pages)
 {
 	Weight		weight = {.whole = pages};
 
-	return cost - spared(&weight);
+	return in_memory(cost, 1, &weight);
 }
 
 void
@@ -405,7 +484,8 @@ gh_weigh_planned(PlannerInfo *root, const RelOptInfo *grouped, GhPlanned *planne
 	weigh(root, cheapest, 1.0, false, &weight);
 	planned->is_spared = weight.spared > 0;
 	planned->share = cached_share(&weight);
-	planned->cost = cheapest->total_cost - planned->share * spared(&weight) + GH_JOINED_ROW_COST * cpu_tuple_cost * weight.joined;
+	planned->cost = in_memory(cheapest->total_cost, planned->share, &weight) +
+		GH_JOINED_ROW_COST * cpu_tuple_cost * weight.joined;
 }
 
 static bool
@@ -418,14 +498,16 @@ is_chain_over_columns(PlannerInfo *root, Path *child)
 
 /* Of a path whose child's rows do not come one by one, and are not read by a device. */
 bool
-gh_aggregate_loses_in_memory(PlannerInfo *root, const GhPlanned *planned, const Path *path, Path *child)
+gh_aggregate_loses_in_memory(PlannerInfo *root, const GhPlanned *planned, const Path *path, Path *child,
+							 int ninstructions)
 {
 	Weight		weight = {0};
 
 	if (!planned->is_spared)
 		return false;
-	weigh_input(root, child, 1.0, &weight);
-	return path->total_cost - planned->share * spared(&weight) > (is_chain_over_columns(root, child) ? GH_CHAIN_SHARE : 1) * planned->cost;
+	weigh_input(root, child, ninstructions, 1.0, &weight);
+	return in_memory(path->total_cost, planned->share, &weight) >
+		(is_chain_over_columns(root, child) ? GH_CHAIN_SHARE : 1) * planned->cost;
 }
 
 /* ------------------------------------------------------------- whole queries */
@@ -476,6 +558,7 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_r
 	weigh(root, path, 1.0, false, &weight);
 	weighed.random = weight.spared;
 	weighed.spared = spared(&weight);
+	weighed.uncharged = weight.uncharged;
 	weighed.pages = weight.pages;
 	weighed.by_device = weight.by_device;
 	weigh_subqueries(root->glob);

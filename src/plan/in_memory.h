@@ -37,17 +37,20 @@ typedef struct GhWeighed
 {
 	bool		is_wanted;
 	Cost		random;			/* of those at random */
-	Cost		spared;			/* and of all, */
+	Cost		spared;			/* and of all; */
+	Cost		uncharged;		/* what it takes beyond what it is charged for chains of ours, */
 	List	   *subqueries;		/* a Cost for each time that a subquery is run, by its number */
 	double		pages;			/* of tables and indexes that are read at random */
 	bool		by_device;		/* a device is expected to do a part of it: its costs stand for less time */
 } GhWeighed;
 
 extern Cost gh_index_pages_cost(const IndexPath *path);
+extern Cost gh_bitmap_conditions_cost(const BitmapHeapPath *path);
 extern Cost gh_cost_in_memory(PlannerInfo *root, Path *path);
 extern Cost gh_whole_cost_in_memory(Cost cost, Cost pages);
 extern void gh_weigh_planned(PlannerInfo *root, const RelOptInfo *grouped, GhPlanned *planned);
-extern bool gh_aggregate_loses_in_memory(PlannerInfo *root, const GhPlanned *planned, const Path *path, Path *child);
+extern bool gh_aggregate_loses_in_memory(PlannerInfo *root, const GhPlanned *planned, const Path *path,
+										 Path *child, int ninstructions);
 extern GhWeighed gh_weighed_begin(bool is_wanted);
 extern GhWeighed gh_weighed_take(const GhWeighed *before);
 

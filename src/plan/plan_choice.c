@@ -341,7 +341,8 @@ cost_of_subqueries(const Choice *choice, const PlannedStmt *unnested, Cost *in_m
 	Scans		scans = {.stmt = choice->plan,.unnested = unnested,.weighed = weighed};
 
 	gh_walk_plans(choice->plan->planTree, add_excess, &scans);
-	*in_memory = choice->cost - scans.excess - Min(1, effective_cache_size / Max(weighed->pages, 1)) * (weighed->spared + scans.spared);
+	*in_memory = choice->cost + weighed->uncharged - scans.excess -
+		Min(1, effective_cache_size / Max(weighed->pages, 1)) * (weighed->spared + scans.spared);
 	return choice->cost - scans.excess;
 }
 

@@ -248,7 +248,8 @@ bitmap_pages_cost(const BitmapHeapPath *path)
 {
 	Cost		descent = GH_DESCENT_PAGE_COST * cpu_operator_cost;
 
-	return Max(path->path.total_cost - descent - path->path.rows * (cpu_tuple_cost + cpu_index_tuple_cost), 0);
+	return Max(path->path.total_cost - descent - gh_bitmap_conditions_cost(path) -
+			   path->path.rows * (cpu_tuple_cost + cpu_index_tuple_cost), 0);
 }
 
 static Cost pages_cost(PlannerInfo *root, Path *path, bool real);
