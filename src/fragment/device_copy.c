@@ -7,10 +7,7 @@
  * one that is made of pages does, but for as long as the copy is known: whatever becomes of the relation, it is the
  * copy's (../store/resident_tables.c).  Each query asks for the blocks that it is right for, in the query's snapshot
  * (../index/README, "Copies").  Where there are others, keys are told apart: those of which an entry is on such a
- * block, or a row that the query sees there, are changed.  All of their rows go into a small table of this query,
- * those of entries on right blocks among them, and their keys into another one; probes look there first
- * (GhProbe.changed).  Both are made on the device, of the table's own rows and of the rows that were read on those
- * blocks.  Where that would take longer than to make the table of pages that are on the device
+ * block, or a row that the query sees there, are changed (device_apart.c).  Where that would take longer than to make the table of pages that are on the device
  * (gh_copy_tells_apart), it is made of pages, as ever.
  *
  * No query makes a copy for this: gpuhash_prewarm() of the index does.  One that there is is made again in the
@@ -22,57 +19,17 @@
 #include "postgres.h"
 
 #include "access/genam.h"
-#include "access/tableam.h"
 #include "access/xact.h"
-#include "catalog/pg_type.h"
-#include "executor/executor.h"
 #include "miscadmin.h"
-#include "pgstat.h"
-#include "utils/datum.h"
 #include "utils/rel.h"
 
-#include "compat.h"
-#include "fragment/inner_side.h"
+#include "fragment/device_copy.h"
 #include "gpuhash.h"
 #include "service/faults.h"
 #include "service/service.h"
 #include "store/index_copies.h"
 
-/*
- * The programs that tell keys apart have a vector of nothing, which rows of the table are not looked up by; then the block, and
- * the columns, as the table keeps them.
- */
-#define GH_APART_VARNO 1
-#define NOTHING_VECTOR 0
-#define VECTOR_OF(kept) ((kept) + 1)
-
-/* Of the host for a row that was read, beside its values, at most about. */
-#define GH_ROW_BYTES 64
-
-/* A row of a block that the copy is not right for, by the copy's columns. */
-typedef struct ReadRow
-{
-	struct ReadRow *next;
-	Datum	   *values;			/* as the programs that tell keys apart have them */
-	bool	   *nulls;
-} ReadRow;
-
-typedef struct Reader
-{
-	GhFragment *fragment;
-	GhDeviceTable *table;
-	const GhInnerSide *side;
-	Relation	index;
-	GhIndexCopy copy;			/* the one on the device: its columns, generation, blocks */
-	GhCopyBlocks blocks;
-	/* what has changed */
-	GhProgram  *program;
-	GhKeyPart	parts[GH_COPY_KEYS_MAX];
-	GhMarks    *marks;			/* none is set: all rows of the table are without a match */
-	GhTable    *stale;			/* blocks that the copy is not right for and has entries on; NULL: there are none */
-	ReadRow    *rows;
-	uint64		nrows;
-} Reader;
+typedef GhCopyReader Reader;
 
 /* --------------------------------------------------------------- what there is */
 
@@ -168,18 +125,11 @@ gh_device_probe_copy(const GhDeviceTable *table, GhProbe *probe, GhProbeFill *fi
 		fills[c].kept = table->numbers[c];
 }
 
-/* Blocks of the table that the copy is not right for. */
-static BlockNumber
-other_blocks(const Reader *reader)
-{
-	return reader->blocks.nblocks - reader->blocks.right;
-}
-
 /* Whether no entry of the copy, and no row that is not in it, is of a block that it is not right for. */
 static bool
 is_all_right(const Reader *reader)
 {
-	return other_blocks(reader) == 0 && gh_copy_next_stale(&reader->blocks, 0) == reader->blocks.copied;
+	return gh_copy_other_blocks(reader) == 0 && gh_copy_next_stale(&reader->blocks, 0) == reader->blocks.copied;
 }
 
 /* Whether what has changed is told apart in less time than the table is made of pages, and within work_mem. */
@@ -187,11 +137,11 @@ static bool
 may_tell_apart(const Reader *reader)
 {
 	double		rows = (double) reader->table->rows;
-	double		changed = (double) other_blocks(reader) * rows / Max(reader->copy.nblocks, 1);
+	double		changed = (double) gh_copy_other_blocks(reader) * rows / Max(reader->copy.nblocks, 1);
 
 	return reader->fragment->member == NULL && !gh_lower_fills_inner(reader->table->level->lower) &&
 		gh_copy_tells_apart(rows, changed, reader->table->level->lower->children[GH_OUTER]->plan->plan_rows) &&
-		changed * (GH_ROW_BYTES + 2 * sizeof(Datum) * reader->copy.ncolumns) <= get_hash_memory_limit();
+		changed * (GH_READ_ROW_BYTES + 2 * sizeof(Datum) * reader->copy.ncolumns) <= get_hash_memory_limit();
 }
 
 /* Finds the copy that the device has, and asks it for its blocks; false: there is none. */
@@ -231,352 +181,6 @@ borrow(Reader *reader)
 	return false;
 }
 
-/* ------------------------------------------------------------- what has changed */
-
-/* Reads the rows of the page that is pinned, by the columns of the programs. */
-static void
-read_page(Reader *reader, GhPages *pages)
-{
-	TupleTableSlot *slot = ((ScanState *) reader->side->scan)->ss_ScanTupleSlot;
-	int			nvectors = VECTOR_OF(GH_DEVICE_COPY_COLUMN(reader->copy.ncolumns));
-
-	for (int i = 0; i < pages->ntuples; i++)
-	{
-		ReadRow    *row = palloc(sizeof(ReadRow));
-
-		gh_pages_store(pages, pages->buffer, pages->block, pages->lines[i], slot);
-		slot_getallattrs(slot);
-		row->values = palloc0(sizeof(Datum) * nvectors);
-		row->nulls = palloc(sizeof(bool) * nvectors);
-		row->nulls[NOTHING_VECTOR] = row->nulls[VECTOR_OF(GH_DEVICE_COPY_BLOCK)] = true;
-		for (int c = 0; c < reader->copy.ncolumns; c++)
-		{
-			int			attno = reader->copy.columns[c].attno;
-			Form_pg_attribute attribute = TupleDescAttr(slot->tts_tupleDescriptor, attno - 1);
-			int			vector = VECTOR_OF(GH_DEVICE_COPY_COLUMN(c));
-
-			row->nulls[vector] = slot->tts_isnull[attno - 1];
-			if (!row->nulls[vector])
-				row->values[vector] = datumCopy(slot->tts_values[attno - 1], attribute->attbyval, attribute->attlen);
-		}
-		row->next = reader->rows;
-		reader->rows = row;
-		reader->nrows++;
-	}
-	pgstat_count_index_tuples(pages->relation, pages->ntuples);
-}
-
-/* Rows of blocks that the copy is not right for, in a scan of its own. */
-static void
-read_others(Reader *reader)
-{
-	const EState *estate = reader->fragment->css.ss.ps.state;
-	TableScanDesc scan;
-	GhPages		pages = {0};
-
-	if (other_blocks(reader) == 0)
-		return;
-	scan = table_beginscan_strat(reader->side->relation, estate->es_snapshot, 0, NULL, true, false);
-	gh_pages_init(&pages, CurrentMemoryContext);
-	gh_pages_of_scan(&pages, scan);
-	pages.has_blocks = gh_copy_count_right;
-	pages.has_blocks_arg = &reader->blocks;
-	while (gh_pages_next(&pages, GH_PAGES_AHEAD_MAX))
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (!pages.elsewhere)
-			read_page(reader, &pages);
-	}
-	ExecClearTuple(((ScanState *) reader->side->scan)->ss_ScanTupleSlot);
-	gh_pages_park(&pages);
-	gh_pages_end(&pages);
-	table_endscan(scan);
-}
-
-/* The program whose vectors are nothing, the block and the columns; false: there is none. */
-static bool
-make_program(Reader *reader)
-{
-	int			nvectors = VECTOR_OF(GH_DEVICE_COPY_COLUMN(reader->copy.ncolumns));
-	TupleDesc	desc = CreateTemplateTupleDesc(nvectors);
-	GhTranslation *translation;
-
-	TupleDescInitEntry(desc, NOTHING_VECTOR + 1, NULL, INT8OID, -1, 0);
-	TupleDescInitEntry(desc, VECTOR_OF(GH_DEVICE_COPY_BLOCK) + 1, NULL, INT8OID, -1, 0);
-	for (int c = 0; c < reader->copy.ncolumns; c++)
-		TupleDescCopyEntry(desc, VECTOR_OF(GH_DEVICE_COPY_COLUMN(c)) + 1, RelationGetDescr(reader->side->relation),
-						   reader->copy.columns[c].attno);
-	gh_finish_desc(desc);
-	translation = gh_translate_begin(desc, GH_APART_VARNO);
-	for (int v = 0; v < nvectors; v++)
-	{
-		GhOperand	operand = {0};
-
-		if (!gh_translate_attribute(translation, v + 1, &operand) || operand.vector != v)
-			return false;
-	}
-	for (int k = 0; k < reader->copy.nkeys; k++)
-		reader->parts[k] = (GhKeyPart) {.vector = VECTOR_OF(GH_DEVICE_COPY_COLUMN(k)),.bits = reader->copy.columns[k].bits};
-	reader->program = gh_translate_end(translation);
-	return reader->program != NULL;
-}
-
-static const GhKeyPart nothing_part = {.vector = NOTHING_VECTOR,.bits = GH_KEY_BITS};
-static const GhKeyPart block_part = {.vector = VECTOR_OF(GH_DEVICE_COPY_BLOCK),.bits = GH_KEY_BITS};
-
-/* Options of a pipeline that makes a table by these parts of rows that come as columns. */
-static void
-make_options(const Reader *reader, const GhKeyPart *parts, int nparts, double expected, GhPipelineOptions *options)
-{
-	GhTableOptions table;
-
-	gh_stage_options(NULL, reader->program, options);
-	options->source.natts = reader->program->ncolumns;
-	gh_device_options(reader->fragment->device->engine, reader->fragment->device->number, options, &table);
-	gh_stage_table_sink(&table, &options->sink);
-	options->sink.table.nparts = nparts;
-	options->sink.table.parts = parts;
-	options->sink.table.matches = GH_MATCHES_ANY;
-	options->sink.table.expected = (uint64) Max(expected, 1);
-	/* one of few places has these looked up at the same few all the time, which a device's memory gives one by one */
-	if (expected < GH_APART_PLACES * GH_FILL_MAX_DEFAULT)
-	{
-		options->sink.table.fill_max = Max(expected, 1) / GH_APART_PLACES;
-		options->sink.table.fill_min = options->sink.table.fill_max / 4;
-	}
-}
-
-/* Steps that are probes and nothing else: so many, zeroed, of which the first one fills all vectors but for that of nothing. */
-static GhProbe *
-add_probes(GhPipelineOptions *options, int nprobes)
-{
-	GhProbe    *probes = palloc0(sizeof(GhProbe) * nprobes);
-	GhStep	   *steps = palloc0(sizeof(GhStep) * nprobes);
-
-	for (int p = 0; p < nprobes; p++)
-		steps[p] = (GhStep) {.end = options->program->ninstructions,.probe = p + 1};
-	options->source.natts = NOTHING_VECTOR + 1;
-	options->nsteps = options->nprobes = nprobes;
-	options->steps = steps;
-	options->probes = probes;
-	return probes;
-}
-
-/* The first probe is of the copy's table, whose rows come out of it all. */
-static void
-probe_all_rows(const Reader *reader, GhProbe *probe)
-{
-	int			nkept = GH_DEVICE_COPY_COLUMN(reader->copy.ncolumns);
-	GhProbeFill *fills = palloc(sizeof(GhProbeFill) * nkept);
-
-	for (int k = 0; k < nkept; k++)
-		fills[k] = (GhProbeFill) {.column = VECTOR_OF(k),.kept = k};
-	*probe = (GhProbe)
-	{
-		.table = reader->table->table,.kind = GH_PROBE_INNER,.nparts = 1,.parts = &nothing_part,.nfills = nkept,.fills = fills,
-			.marks = reader->marks
-	};
-}
-
-static GhProbe
-probe_of(GhProbeKind kind, GhTable *table, const GhKeyPart *parts, int nparts)
-{
-	return (GhProbe) {.kind = kind,.table = table,.parts = parts,.nparts = nparts};
-}
-
-/*
- * A supply to a pipeline of these options, in the table's place; NULL: it has failed, and is the table's.
- */
-static GhSupplyRows *
-begin_supply(Reader *reader, const GhPipelineOptions *options)
-{
-	GhDeviceRun *device = reader->fragment->device;
-	GhSupply   *supply = palloc0(sizeof(GhSupply));
-	GhSupplyRows *rows;
-
-	Assert(CurrentMemoryContext == device->context);
-	reader->table->supply = supply;
-	if (!gh_supply_begin(supply, device->engine, options, NULL, NULL, device->context))
-		return NULL;
-	gh_device_refuse_rows(supply);
-	supply->timing = reader->fragment->timing;
-	rows = gh_supply_open_rows(supply, reader->program);
-	if (rows != NULL)
-		gh_supply_rows_enter(rows, options->nsteps);
-	return rows;
-}
-
-/*
- * Makes a table of this query's own of what was supplied, if there is anything; false: the supply has failed.
- */
-static bool
-finish_table(Reader *reader, GhTable **table)
-{
-	GhFragment *fragment = reader->fragment;
-	GhSupply   *supply = reader->table->supply;
-	GhMadeTable made = {0};
-	GhStatus	status = GH_OK;
-
-	gh_supply_free_buffers(supply);
-	if (supply->counts.counted > 0)
-		while ((status = fragment->device->engine->pipelines->make_table(supply->pipeline, &made, &supply->error)) == GH_STOPPED)
-			gh_serve_interrupt();
-	supply->failed = status != GH_OK;
-	if (supply->failed)
-		return false;
-	*table = made.table;
-	gh_device_keep_counts(fragment, supply, &fragment->counts.build_time);
-	gh_supply_end(supply);
-	reader->table->supply = NULL;
-	return true;
-}
-
-/* The blocks that the copy is not right for, and has entries on. */
-static bool
-make_stale(Reader *reader)
-{
-	GhPipelineOptions options;
-	GhSupplyRows *rows;
-	Datum	   *values = palloc0(sizeof(Datum) * reader->program->ncolumns);
-	bool	   *nulls = palloc(sizeof(bool) * reader->program->ncolumns);
-
-	memset(nulls, true, sizeof(bool) * reader->program->ncolumns);
-	nulls[VECTOR_OF(GH_DEVICE_COPY_BLOCK)] = false;
-	make_options(reader, &block_part, 1, reader->blocks.copied - reader->blocks.right, &options);
-	rows = begin_supply(reader, &options);
-	if (rows == NULL)
-		return false;
-	for (BlockNumber block = gh_copy_next_stale(&reader->blocks, 0); block < reader->blocks.copied;
-		 block = gh_copy_next_stale(&reader->blocks, block + 1))
-	{
-		CHECK_FOR_INTERRUPTS();
-		values[VECTOR_OF(GH_DEVICE_COPY_BLOCK)] = Int64GetDatum((int64) block);
-		if (!gh_supply_row(rows, values, nulls))
-			return false;
-	}
-	return gh_supply_close_rows(rows) && finish_table(reader, &reader->stale);
-}
-
-/* The rows that were read, and all of the copy's table that pass the probes, into a table. */
-static bool
-supply_all(Reader *reader, const GhPipelineOptions *options, GhTable **table)
-{
-	GhSupplyRows *rows = begin_supply(reader, options);
-
-	if (rows == NULL)
-		return false;
-	for (const ReadRow *row = reader->rows; row != NULL; row = row->next)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (!gh_supply_row(rows, row->values, row->nulls))
-			return false;
-	}
-	return gh_supply_close_rows(rows) &&
-		(options->nprobes == 0 || gh_supply_unmatched(reader->table->supply, 0, reader->table->rows)) &&
-		finish_table(reader, table);
-}
-
-/* Keys of rows that were read, and of entries on blocks that the copy is not right for. */
-static bool
-make_changed(Reader *reader, double expected)
-{
-	GhPipelineOptions options;
-	GhProbe    *probes;
-
-	make_options(reader, reader->parts, reader->copy.nkeys, expected, &options);
-	if (reader->stale != NULL)
-	{
-		probes = add_probes(&options, 2);
-		probe_all_rows(reader, &probes[0]);
-		probes[1] = probe_of(GH_PROBE_SEMI, reader->stale, &block_part, 1);
-	}
-	return supply_all(reader, &options, &reader->table->changed);
-}
-
-/* The rows of these keys: those that were read, and entries on right blocks. */
-static bool
-make_instead(Reader *reader, double expected)
-{
-	int			nkept = GH_DEVICE_COPY_COLUMN(reader->copy.ncolumns);
-	GhKept	   *kept = palloc0(sizeof(GhKept) * nkept);
-	GhPipelineOptions options;
-	GhProbe    *probes;
-
-	make_options(reader, reader->parts, reader->copy.nkeys, expected, &options);
-	kept[GH_DEVICE_COPY_BLOCK] = (GhKept) {.value_class = GH_CLASS_INT,.bytes = sizeof(uint64)};
-	for (int c = 0; c < reader->copy.ncolumns; c++)
-		kept[GH_DEVICE_COPY_COLUMN(c)] = reader->copy.columns[c].held;
-	for (int k = 0; k < nkept; k++)
-		kept[k].vector = VECTOR_OF(k);
-	options.sink.table.nkept = nkept;
-	options.sink.table.kept = kept;
-	options.sink.table.matches = GH_MATCHES_ALL;
-	probes = add_probes(&options, reader->stale != NULL ? 3 : 2);
-	probe_all_rows(reader, &probes[0]);
-	probes[1] = probe_of(GH_PROBE_SEMI, reader->table->changed, reader->parts, reader->copy.nkeys);
-	if (reader->stale != NULL)
-		probes[2] = probe_of(GH_PROBE_ANTI, reader->stale, &block_part, 1);
-	return supply_all(reader, &options, &reader->table->instead);
-}
-
-/* Tells keys apart; false: a supply has failed. */
-static bool
-tell_apart(Reader *reader)
-{
-	double		rows = (double) reader->table->rows;
-	double		expected;
-
-	read_others(reader);
-	if (gh_copy_next_stale(&reader->blocks, 0) < reader->blocks.copied && !make_stale(reader))
-		return false;
-	expected = reader->nrows + rows * (reader->blocks.copied - reader->blocks.right) / Max(reader->blocks.copied, 1);
-	return make_changed(reader, expected) && (reader->table->changed == NULL || make_instead(reader, expected));
-}
-
-/* What is of no use once the tables are made, or cannot be. */
-static void
-drop_parts(Reader *reader)
-{
-	const GhEngine *engine = reader->fragment->device->engine;
-
-	if (reader->table->supply != NULL && !reader->table->supply->failed)
-	{
-		gh_supply_end(reader->table->supply);
-		reader->table->supply = NULL;
-	}
-	if (reader->stale != NULL)
-		engine->table_destroy(reader->stale);
-	if (reader->marks != NULL)
-		engine->pipelines->marks_destroy(reader->marks);
-	reader->stale = NULL;
-	reader->marks = NULL;
-}
-
-/* As tell_apart; a program that cannot be made leaves the copy unused, as the other tables' keys would. */
-static GhCopyTable
-make_overlay(Reader *reader)
-{
-	const GhDeviceRun *device = reader->fragment->device;
-	volatile bool told = false;
-	GhHost		host;
-	GhError		error;
-
-	gh_host_init(&host, device->context);
-	if (!make_program(reader) ||
-		device->engine->pipelines->marks_create(&host, reader->table->table, &reader->marks, &error) != GH_OK)
-		return GH_COPY_NOT_USED;
-	PG_TRY();
-	{
-		told = tell_apart(reader);
-	}
-	PG_FINALLY();
-	{
-		drop_parts(reader);
-	}
-	PG_END_TRY();
-	return told ? GH_COPY_USED : GH_COPY_FAILED;
-}
-
 /* ------------------------------------------------------------------ its use */
 
 /* As gh_device_copy_table; the index is open. */
@@ -591,7 +195,7 @@ use_copy(Reader *reader)
 	if (is_all_right(reader))
 		return GH_COPY_USED;
 	if (may_tell_apart(reader))
-		used = make_overlay(reader);
+		used = gh_device_tell_apart(reader);
 	if (used == GH_COPY_NOT_USED)
 	{
 		gh_device_drop_table(fragment->device, reader->table);
@@ -672,6 +276,6 @@ gh_device_copy_table(GhFragment *fragment, int number)
 	MemoryContextSwitchTo(saved);
 	table->copied = used == GH_COPY_USED || used == GH_COPY_FAILED;
 	if (used == GH_COPY_USED)
-		lower->methods->tell_copy(lower, reader->blocks.right, other_blocks(reader), reader->nrows);
+		lower->methods->tell_copy(lower, reader->blocks.right, gh_copy_other_blocks(reader), reader->nrows);
 	return used;
 }

@@ -157,6 +157,7 @@ extern bool gh_supply_page(GhSupply *supply);
 extern void gh_supply_submit_last(GhSupply *supply);
 extern bool gh_supply_flush(GhSupply *supply);
 extern bool gh_supply_unmatched(GhSupply *supply, uint32 step, uint64 nrows);
+extern bool gh_supply_source(GhSupply *supply, uint64 ngroups);
 extern void gh_supply_times(const GhSupply *supply, uint64 *queue_ns, uint64 *device_ns);
 extern void gh_supply_end(GhSupply *supply);
 

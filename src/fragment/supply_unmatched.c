@@ -1,6 +1,7 @@
 /*
  * supply_unmatched.c
- *		The rows of a join's table that no row has matched, when all pages were supplied.
+ *		The rows of a join's table that no row has matched, when all pages were supplied; and the groups of another
+ *		pipeline.
  */
 #include "postgres.h"
 
@@ -13,12 +14,9 @@
 /* Of the service, which has room by itself for those that are handed back. */
 #define GH_SERVICE_ROWS (1 << 22)
 
-/*
- * Asks for the rows that have no match in the table that a step probes, of the nrows that are in it, when all
- * pages have been supplied and flushed.  False: the supply has failed.
- */
-bool
-gh_supply_unmatched(GhSupply *supply, uint32 step, uint64 nrows)
+/* Asks for so many rows of a kind, none of which is to come back. */
+static bool
+ask_for_rows(GhSupply *supply, GhInputKind kind, uint32 step, uint64 nrows)
 {
 	uint64		most = GH_SERVICE_ROWS;
 
@@ -32,11 +30,28 @@ gh_supply_unmatched(GhSupply *supply, uint32 step, uint64 nrows)
 		GhSupplyRequest *request = &supply->requests[supply->current];
 
 		CHECK_FOR_INTERRUPTS();
-		request->request.kind = GH_INPUT_UNMATCHED;
+		request->request.kind = kind;
 		request->request.step = step;
 		request->request.first = first;
 		request->request.count = Min(nrows - first, most);
 		gh_supply_turn_over(supply);
 	}
 	return gh_supply_flush(supply);
+}
+
+/* Asks for all groups of the pipeline's source, of which there are so many.  False: the supply has failed. */
+bool
+gh_supply_source(GhSupply *supply, uint64 ngroups)
+{
+	return ask_for_rows(supply, GH_INPUT_SOURCE, 0, ngroups);
+}
+
+/*
+ * Asks for the rows that have no match in the table that a step probes, of the nrows that are in it, when all
+ * pages have been supplied and flushed.  False: the supply has failed.
+ */
+bool
+gh_supply_unmatched(GhSupply *supply, uint32 step, uint64 nrows)
+{
+	return ask_for_rows(supply, GH_INPUT_UNMATCHED, step, nrows);
 }

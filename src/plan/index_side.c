@@ -302,7 +302,9 @@ gh_device_copied_share(PlannerInfo *root, const GhJoinStep *step, const RelOptIn
 	share = device_share(root, inner->parent, index);
 	if (workers > 0 || gh_step_fills_inner(step))
 		return share < 1 || (workers > 0 && gh_step_fills_inner(step)) ? 0 : share;
-	return gh_copy_tells_apart(inner->parent->tuples, (1 - share) * inner->parent->tuples, outerrel->rows) ? share : 0;
+	if (share < 1 && !gh_copy_tells_apart(inner->parent->tuples, (1 - share) * inner->parent->tuples, outerrel->rows))
+		return 0;
+	return share < 1 ? Max(share - GH_APART_SHARE, 0) : share;
 }
 
 /* So many look-ups in so many bytes of it. */

@@ -19,8 +19,8 @@
 /* ------------------------------------------------------------------- requests */
 
 /*
- * Room for all rows of pages to go back, or of a table, as the engine asks for, where the client's is less: of pages
- * that stay rows hardly ever do, and of a table that is there, and so requests of many need no large buffers.
+ * Room for all rows of pages to go back, or of a table or groups, as the engine asks for, where the client's is less: of
+ * pages that stay rows hardly ever do, and of what an engine has made, and so requests of many need no large buffers.
  */
 static const char *
 make_room_for_back(GhRunning *running, GhPipelineRequest *request)
@@ -102,8 +102,6 @@ build_request(uint32 number, const GhSlot *asked, const GhWorkerTable *table)
 	request->count = brought->count;
 	if (brought->kind == GH_INPUT_COLUMNS)
 		return gh_columns_take(number, asked, table, request);
-	if (brought->kind != GH_INPUT_UNMATCHED)
-		return NULL;
 	running->nlines = request->count;
 	return make_room_for_back(running, request);
 }

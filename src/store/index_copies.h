@@ -29,10 +29,12 @@
 #define GH_COPY_HEAP_MAX(all, participants) ((all) / (4 + 2 * (participants)))
 
 /*
- * On a device a table of all rows is made of pages that are there in 0.6 ns a row.  Rows that are not right are read on the
- * host, each in so many times that; to begin with, telling keys apart takes as long as so many rows; and so does a part of
- * the outer rows, which are looked up among changed keys, too (BENCHMARKS.md, "The index on a GPU").
+ * On a device a table of all rows is made of pages that are there in 0.6 ns a row.  To tell keys apart takes a share of
+ * that for all rows of the copy; rows that are not right are read on the host, each in so many times that; to begin with
+ * it takes as long as so many rows; and so does a part of the outer rows, which are looked up among changed keys, too
+ * (BENCHMARKS.md, "The index on a GPU").
  */
+#define GH_APART_SHARE GH_WITH_FAULT_POINTS(0.0, 0.3)
 #define GH_APART_TIMES GH_WITH_FAULT_POINTS(8, 500)
 #define GH_APART_ROWS GH_WITH_FAULT_POINTS(1000, 7500000)
 #define GH_APART_OUTER GH_WITH_FAULT_POINTS(0.0, 0.3)
@@ -171,7 +173,8 @@ extern uint64 gh_copy_stale_rows(const GhCopyHold *hold, const GhCopyBlocks *blo
 static inline bool
 gh_copy_tells_apart(double rows, double changed, double outer_rows)
 {
-	return changed <= 0 || changed * GH_APART_TIMES + GH_APART_ROWS + outer_rows * GH_APART_OUTER <= rows;
+	return changed <= 0 ||
+		changed * GH_APART_TIMES + GH_APART_ROWS + outer_rows * GH_APART_OUTER + rows * GH_APART_SHARE <= rows;
 }
 
 static inline bool
