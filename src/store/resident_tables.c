@@ -612,6 +612,18 @@ gh_resident_tables_forget_gone(void)
 	LWLockRelease(&shared->lock);
 }
 
+void
+gh_resident_copies_drop_database(Oid database)
+{
+	if (shared == NULL)
+		return;
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < GH_RESIDENT_TABLES; i++)
+		if (shared->tables[i].made_of.generation > 0 && shared->tables[i].key.file.database == database)
+			shared->tables[i].stale = true;
+	LWLockRelease(&shared->lock);
+}
+
 GhDeviceCopyInfo *
 gh_resident_copies_list(int *count)
 {

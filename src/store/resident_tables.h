@@ -43,6 +43,8 @@ typedef struct GhDeviceCopyInfo
 	TimestampTz used;
 } GhDeviceCopyInfo;
 
+/* Of a database that is no more: another one may have its OID, and copies of its files. */
+extern void gh_resident_copies_drop_database(Oid database);
 /* palloc'd */
 extern GhDeviceCopyInfo *gh_resident_copies_list(int *count);
 extern void gh_resident_tables_count(int device, Oid relid, uint64 *tables, uint64 *bytes);

@@ -26,6 +26,7 @@
 #include "utils/syscache.h"
 
 #include "service/service.h"
+#include "store/resident_tables.h"
 #include "store/shared_copies.h"
 #include "table/table.h"
 
@@ -117,6 +118,7 @@ act(void)
 		{
 			gh_store_drop_database(drop->object);
 			gh_shared_copies_drop_database(drop->object);
+			gh_resident_copies_drop_database(drop->object);
 		}
 	}
 }

@@ -212,6 +212,34 @@ for my $after (0 .. 12)
 	}
 }
 
+# a database with the OID, the files and the index of one that is no more, and other rows
+$server->query('CREATE DATABASE seed');
+my $source = $server->session;
+well($source, "SET client_min_messages = warning"); well($source, '\\connect seed'); well($source, "SET client_min_messages = warning");
+well($source, "CREATE EXTENSION gpuhash; CREATE TABLE o AS SELECT i * 7919::bigint % 9000 AS k, i::bigint AS v FROM generate_series(1, 20000) i;
+	CREATE TABLE s (k bigint, a bigint); INSERT INTO s SELECT i, i FROM generate_series(1, 9000) i; CREATE INDEX s_k ON s USING gpuhash (k) INCLUDE (a)");
+well($source, "VACUUM ANALYZE $_") for 's', 'o';
+$source->close;
+for my $which ('first', 'second')
+{
+	local $queries{again} = 'SELECT count(*), sum(o.v), sum(s.a) FROM o JOIN s ON s.k = o.k';
+	$server->query('CREATE DATABASE again TEMPLATE seed OID 77001');
+	my $again = $server->session;
+	well($again, '\\connect again');
+	my ($with, $want, $plan) = answers($again, 'again');
+	is($with, $want, "the $which database, at first");
+	unlike($plan, qr/Inner Index/, '  without a copy');
+	well($again, 'UPDATE s SET a = a + 1; DELETE FROM s WHERE k % 3 = 0; VACUUM (INDEX_CLEANUP on) s') if $which eq 'first';
+	cmp_ok(well($again, "SELECT gpuhash_prewarm('s_k')"), '>', 0, '  a copy is made');
+	($with, $want, $plan) = answers($again, 'again');
+	is($with, $want, "the $which database, by it");
+	like($plan, qr/Inner Index/, '  which is used') or diag($plan);
+	$again->close;
+	for (1 .. 200) { last if $server->query("SELECT count(*) FROM pg_stat_activity WHERE datname = 'again'") == 0; sleep 0.05 }
+	$server->query('DROP DATABASE again');
+}
+$server->query('DROP DATABASE seed');
+
 # ---------------------------------------------------------------------- under writers
 
 my @VACUUMS = ('VACUUM (INDEX_CLEANUP on) s', 'VACUUM (INDEX_CLEANUP on) s', 'VACUUM s', 'VACUUM (FREEZE) s', "SELECT gpuhash_prewarm('s_k')", "SELECT gpuhash_prewarm('s_k')");
