@@ -126,11 +126,9 @@ typedef struct GhCopyBlocks
 
 /*
  * Of a copy on a device: what its table keeps of an entry is the block of its row, and then the columns, by their numbers.
- * All are of one of a device's executors, so that a query can probe several (service.h).
  */
 #define GH_DEVICE_COPY_BLOCK 0
 #define GH_DEVICE_COPY_COLUMN(c) ((c) + 1)
-#define GH_DEVICE_COPY_EXECUTOR 0
 
 extern void gh_index_copies_register(const GhIndexCopyMethods *methods);
 extern const GhIndexCopyMethods *gh_index_copy_methods(void);

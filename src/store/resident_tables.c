@@ -237,7 +237,7 @@ gh_resident_table_source_of_copy(Relation index, uint64 generation, int device)
 
 	source->relid = RelationGetRelid(index);
 	gh_resident_key(&source->key.file, index, device);
-	source->key.executor = gh_service_table_executor();
+	source->key.executor = GH_DEVICE_COPY_EXECUTOR;
 	memcpy(source->key.identity, &generation, sizeof(generation));
 	source->rows.generation = generation;
 	return source;

@@ -22,6 +22,9 @@ typedef struct GhTableSource GhTableSource;
 extern bool gh_resident_tables_apply(Relation relation, Snapshot snapshot);
 extern GhTableSource *gh_resident_table_source(Relation relation, int device,
 											   const uint8 identity[PG_SHA256_DIGEST_LENGTH]);
+/* All copies of indexes are of one of a device's executors (service.h), so that a query can probe several. */
+#define GH_DEVICE_COPY_EXECUTOR 0
+
 extern GhTableSource *gh_resident_table_source_of_copy(Relation index, uint64 generation, int device);
 /* Whether one of that source is there, that could be borrowed. */
 extern bool gh_resident_table_is_there(const GhTableSource *source);
