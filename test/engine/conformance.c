@@ -277,7 +277,8 @@ run_tests(Context *c, const Choice *choice, Shared *shared, const char *engine)
 		reserve_tests, memory_tests, budget_tests, paging_tests, registered_tests, fault_tests,
 		adversary_tests, stop_tests, sharing_tests, thread_tests, exchange_tests, random_tests,
 		page_tests, page_numeric_tests, packed_tests, header_tests, program_tests, program_check_tests, aggregate_tests,
-		pipeline_page_tests, pipeline_span_tests, pipeline_integer_tests, registered_page_tests,
+		pipeline_page_tests, pipeline_leaf_tests, pipeline_span_tests, pipeline_integer_tests,
+		registered_page_tests,
 		pipeline_tests, pipeline_refused_tests, pipeline_request_tests, pipeline_column_tests, pipeline_overlay_tests, pipeline_group_tests, pipeline_set_tests,
 		pipeline_large_tests, pipeline_many_tests, pipeline_fault_tests, pipeline_stop_tests, pipeline_random_tests, pipeline_shared_tests,
 		pipeline_shared_refused_tests

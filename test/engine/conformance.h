@@ -411,6 +411,7 @@ extern const Test pipeline_request_tests[];
 extern const Test pipeline_column_tests[];
 extern const Test pipeline_overlay_tests[];
 extern const Test pipeline_page_tests[];
+extern const Test pipeline_leaf_tests[];
 extern const Test pipeline_span_tests[];
 extern const Test pipeline_integer_tests[];
 extern const Test pipeline_large_tests[];

@@ -34,7 +34,7 @@ trial_pages(Context *c, Trial *trial, uint32_t npages)
 	{
 		uint8_t    *page = trial->memory + (size_t) p * trial->relation.page_bytes;
 
-		page_draw(c, &trial->relation, &trial->written[p]);
+		(trial->relation.leaves ? leaf_draw : page_draw) (c, &trial->relation, &trial->written[p]);
 		memcpy(page, trial->written[p].page, trial->relation.page_bytes);
 		trial->pages[p].page = page;
 		trial->pages[p].block = (uint32_t) random_next(c);
@@ -58,7 +58,7 @@ trial_ask(Context *c, Trial *trial)
 		uint32_t	share = chance(c, 50) ? 100 : (uint32_t) random_below(c, 101);
 
 		page->lines = chance(c, 80) ? lines : (uint32_t) random_below(c, lines + 1);
-		page->bitmap = chance(c, 50) ? GH_PAGE_ALL_LINES : p * TRIAL_WORDS;
+		page->bitmap = trial->relation.leaves || chance(c, 50) ? GH_PAGE_ALL_LINES : p * TRIAL_WORDS;
 		for (uint32_t t = 0; t < written->ntuples; t++)
 		{
 			uint32_t	bit = written->numbers[t] - 1u;
@@ -69,7 +69,38 @@ trial_ask(Context *c, Trial *trial)
 	}
 }
 
-/* Some pages become what no heap has, or are asked for what they have not. */
+/* Bytes of a leaf page's head, its line pointers, the heads of its entries, or its end. */
+static void
+damage_leaf(Context *c, const Trial *trial, uint32_t p)
+{
+	const WrittenPage *written = &trial->written[p];
+	uint8_t    *bytes = trial->memory + (size_t) p * trial->relation.page_bytes;
+	uint32_t	t = written->ntuples > 0 ? (uint32_t) random_below(c, written->ntuples) : 0;
+
+	for (uint64_t n = 1 + random_below(c, 3); n > 0; n--)
+	{
+		uint8_t		any = (uint8_t) random_next(c);
+
+		switch (random_below(c, 5))
+		{
+			case 0:
+				bytes[12 + random_below(c, 8)] = any;
+				break;
+			case 1:
+				bytes[24 + random_below(c, trial->pages[p].lines * 4 + 4)] = any;
+				break;
+			case 2:
+				bytes[trial->relation.page_bytes - 1 - random_below(c, 16)] = any;
+				break;
+			default:
+				if (written->ntuples > 0)
+					bytes[written->starts[t] + random_below(c, 16)] ^= (uint8_t) (1u << random_below(c, 8));
+				break;
+		}
+	}
+}
+
+/* Some pages become what no heap, or index, has, or are asked for what they have not. */
 void
 trial_damage(Context *c, Trial *trial)
 {
@@ -79,6 +110,8 @@ trial_damage(Context *c, Trial *trial)
 		GhPageRef *page = &trial->pages[p];
 		uint32_t	most = (trial->relation.page_bytes - 24) / 4;
 
+		if (trial->relation.leaves && chance(c, 40))
+			damage_leaf(c, trial, p);
 		switch (random_below(c, 12))
 		{
 			case 0:				/* no page */
@@ -115,7 +148,8 @@ trial_value(const Trial *trial, uint32_t p, uint32_t t, const GhColumn *column)
 {
 	Written		place = {WRITTEN_VALUE, trial->pages[p].block, 0};
 
-	place.low = place.low * 65536 + trial->written[p].numbers[t];
+	place.low = trial->relation.leaves ? trial->written[p].blocks[t] :
+		place.low * 65536 + trial->written[p].numbers[t];
 	return column->load == GH_LOAD_TID ? place : trial->written[p].values[t][column->attribute - 1];
 }
 

@@ -287,6 +287,17 @@ fixed_write(Context *c, uint8_t *page, uint32_t at, const GhPageAttribute *attri
 	return at + (uint32_t) attribute->length;
 }
 
+uint32_t
+attribute_write(Context *c, const Relation *relation, uint32_t number, uint8_t *page, uint32_t at,
+				Written *written)
+{
+	const GhPageAttribute *attribute = &relation->attributes[number];
+	bool		odd = chance(c, relation->odd);
+
+	return (attribute->length < 0 ? varlena_write : fixed_write)
+		(c, page, at, attribute, &relation->loads[number], odd, written);
+}
+
 /* -------------------------------------------------------------------- tuples */
 
 /* Writes one at the start of `to`, which is zero, and returns its length. */
@@ -315,14 +326,8 @@ tuple_write(Context *c, const Relation *relation, uint8_t *to, Written *values)
 	at = aligned(23 + (bitmap ? (natts + 7) / 8 : 0), 8) + (chance(c, 5) ? 8 : 0);
 	to[22] = (uint8_t) at;
 	for (uint32_t i = 0; i < natts; i++)
-	{
-		const GhPageAttribute *attribute = &relation->attributes[i];
-		bool		odd = chance(c, relation->odd);
-
 		if (values[i].kind != WRITTEN_NULL)
-			at = (attribute->length < 0 ? varlena_write : fixed_write)
-				(c, to, at, attribute, &relation->loads[i], odd, &values[i]);
-	}
+			at = attribute_write(c, relation, i, to, at, &values[i]);
 	return at;
 }
 

@@ -1,6 +1,7 @@
 /*
  * page_writer.h
- *		Heap pages of random tuples, with what each of their attributes holds.
+ *		Heap pages of random tuples, and leaf pages of random entries, with what each of their attributes
+ *		holds.
  *
  * Written by what PostgreSQL's documentation says of pages, without engine/page.h.
  */
@@ -40,7 +41,8 @@ typedef struct Relation
 	uint32_t	nulls;			/* a value is NULL so many times in 100 */
 	uint32_t	odd;			/* the same for one that cannot be read */
 	uint32_t	shorter;		/* the same for a tuple without the last attributes */
-	bool		plain;			/* tuples without NULLs have no bitmap of them */
+	bool		plain;			/* tuples without NULLs have no bitmap of them; entries are of one row, none dead */
+	bool		leaves;			/* they are entries of leaf pages */
 } Relation;
 
 /* A page of its tuples, at the very end of its memory. */
@@ -53,11 +55,21 @@ typedef struct WrittenPage
 	uint32_t	starts[WRITER_TUPLES_MAX];	/* bytes: where the tuple's header is */
 	uint32_t	lengths[WRITER_TUPLES_MAX]; /* bytes */
 	Written		(*values)[WRITER_NATTS_MAX];	/* by tuple */
+	/* of a leaf page, by entry */
+	uint32_t	blocks[WRITER_TUPLES_MAX];	/* of its row */
+	bool		others[WRITER_TUPLES_MAX];	/* it is of several rows, or of none */
 } WrittenPage;
 
 extern void relation_draw(Context *c, Relation *relation);
 extern void page_draw(Context *c, const Relation *relation, WrittenPage *written);
 extern void page_drop(WrittenPage *written);
+/* Writes a value, which may be one that cannot be read, behind `at` of the page; returns where it ends. */
+extern uint32_t attribute_write(Context *c, const Relation *relation, uint32_t number, uint8_t *page,
+								uint32_t at, Written *written);
+
+/* leaf_writer.c: an index in the place of the relation, and a leaf page of it. */
+extern void leaf_relation_draw(Context *c, Relation *relation);
+extern void leaf_draw(Context *c, const Relation *relation, WrittenPage *written);
 
 /* Stored numerics without a varlena header, which take that many bytes of a buffer. */
 #define NUMERIC_BYTES_MAX 64

@@ -44,6 +44,9 @@ typedef struct Crew
 	Member		members[CREW_MAX];
 } Crew;
 
+/* Of a row of leaf pages in `untold`: it goes back, whatever is read of it. */
+#define UNTOLD_ENTRY 3
+
 /* Vectors that are set by nothing that steps behind can read. */
 #define NEVER UINT32_MAX
 
@@ -112,7 +115,8 @@ typedef struct Stage
 	RowList		source;			/* all rows of the source; of columns, the test puts them here */
 	uint64_t	asked;			/* so many of them are asked for */
 	GhBackRow  *places;			/* of pages: where each is */
-	uint8_t    *untold;			/* of pages: the header does not tell whether it is visible; 2: but it is */
+	uint8_t    *untold;			/* of pages: the header does not tell whether it is visible; 2: but it is; or
+								 * UNTOLD_ENTRY */
 	uint64_t	cut;			/* rows, or pages, of a request */
 	bool		in_spans;		/* of pages: spans are made for some of them when the stage runs */
 

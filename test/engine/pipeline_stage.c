@@ -323,7 +323,8 @@ load_pages(Stage *stage)
 			if (seen == GH_SEEN_INVISIBLE)
 				continue;
 			stage->places[stage->source.count] = (GhBackRow) {p, (uint16_t) line, 0};
-			stage->untold[stage->source.count] = seen == GH_SEEN_UNTOLD ? 1 + (line & 1) : 0;
+			stage->untold[stage->source.count] = seen == GH_SEEN_UNTOLD ? 1 + (line & 1) :
+				pages->written[p].others[t] ? UNTOLD_ENTRY : 0;
 			load_tuple(stage, p, t);
 		}
 }
@@ -389,7 +390,7 @@ stage_finish(Context *c, Stage *stage)
 	}
 	if (stage->pages != NULL)
 	{
-		options->source.kind = GH_SOURCE_PAGES;
+		options->source.kind = stage->pages->relation.leaves ? GH_SOURCE_LEAVES : GH_SOURCE_PAGES;
 		options->source.page_bytes = stage->pages->relation.page_bytes;
 		options->source.attributes = stage->pages->relation.attributes;
 		options->source.seen_before = stage->pages->seen_before;

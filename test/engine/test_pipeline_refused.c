@@ -276,7 +276,7 @@ refused_sources(Context *c)
 		source = &stage->options.source;
 		columns = (GhColumn *) gh_program_columns(stage->program);
 		REFUSED(source->kind, 0);
-		REFUSED(source->kind, GH_SOURCE_COLUMNS + 1);
+		REFUSED(source->kind, GH_SOURCE_LEAVES + 1);
 		REFUSED(source->natts, GH_ATTRIBUTE_MAX + 1);
 		REFUSED(source->natts, 0);	/* and nothing sets a column that is read */
 		source->kind = GH_SOURCE_GROUPS;

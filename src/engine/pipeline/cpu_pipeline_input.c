@@ -176,7 +176,10 @@ list_normal(GhCpuPipeline *pipeline, const uint8_t *page, uint32_t lines, Lines 
 	}
 }
 
-/* All lines that are normal, and entries, of a leaf page; false: it is none. */
+/*
+ * All lines that are normal, and entries, of a leaf page; false: it is none.  Of one without lines nothing is
+ * looked at, for there is no room for it to go back.
+ */
 static bool
 list_entries(GhCpuPipeline *pipeline, const uint8_t *page, uint32_t lines, Lines *list)
 {
@@ -187,7 +190,7 @@ list_entries(GhCpuPipeline *pipeline, const uint8_t *page, uint32_t lines, Lines
 		pipeline->numbers[list->asked] = (uint16_t) number;
 		list->asked += gh_line_is_normal(page, number);
 	}
-	return first > 0;
+	return first > 0 || lines == 0;
 }
 
 /* The lines whose bits are set, of a page of which no tuple is to be judged. */
