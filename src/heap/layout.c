@@ -10,6 +10,8 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/itup.h"
+#include "access/nbtree.h"
 #include "access/tupmacs.h"
 #include "storage/bufpage.h"
 
@@ -43,6 +45,23 @@ StaticAssertDecl(HEAP_XMAX_COMMITTED == GH_TUPLE_XMAX_COMMITTED && HEAP_XMAX_INV
 StaticAssertDecl(HEAP_MOVED == GH_TUPLE_MOVED, "marks of moved tuples");
 StaticAssertDecl(FirstNormalTransactionId == GH_XID_FIRST_NORMAL && sizeof(TransactionId) == 4, "transaction numbers");
 StaticAssertDecl(MaxHeapAttributeNumber == GH_ATTRIBUTE_MAX, "most attributes");
+
+StaticAssertDecl(offsetof(IndexTupleData, t_tid.ip_blkid.bi_hi) == GH_LEAF_BLOCK_AT &&
+				 offsetof(IndexTupleData, t_tid.ip_blkid.bi_lo) == GH_LEAF_BLOCK_AT + 2,
+				 "block of an entry's row");
+StaticAssertDecl(offsetof(IndexTupleData, t_info) == GH_LEAF_INFO_AT, "t_info");
+StaticAssertDecl(INDEX_SIZE_MASK == GH_LEAF_BYTES_MASK && INDEX_ALT_TID_MASK == GH_LEAF_OTHER &&
+				 INDEX_NULL_MASK == GH_LEAF_HAS_NULL, "marks of an entry");
+StaticAssertDecl(sizeof(IndexTupleData) == GH_LEAF_BITS_AT, "an entry's header");
+StaticAssertDecl(TYPEALIGN(GH_TUPLE_ALIGNMENT, GH_LEAF_BITS_AT) == GH_LEAF_DATA, "an entry's columns");
+StaticAssertDecl(TYPEALIGN(GH_TUPLE_ALIGNMENT, GH_LEAF_BITS_AT + sizeof(IndexAttributeBitMapData)) ==
+				 GH_LEAF_DATA_NULLS, "an entry's columns behind its bits");
+StaticAssertDecl(INDEX_MAX_KEYS == GH_LEAF_ATTRIBUTES, "most columns of an index");
+StaticAssertDecl(offsetof(PageHeaderData, pd_special) == GH_PAGE_SPECIAL_AT, "pd_special");
+StaticAssertDecl(offsetof(BTPageOpaqueData, btpo_next) == GH_LEAF_NEXT_AT && P_NONE == 0, "btpo_next");
+StaticAssertDecl(TYPEALIGN(GH_TUPLE_ALIGNMENT, sizeof(BTPageOpaqueData)) == GH_LEAF_SPECIAL_BYTES,
+				 "end of a leaf page");
+StaticAssertDecl(P_HIKEY == 1 && P_FIRSTKEY == 2, "first entry of a leaf page");
 
 StaticAssertDecl(VARHDRSZ == GH_VARLENA_HEADER, "varlena header");
 StaticAssertDecl(VARHDRSZ_COMPRESSED == GH_VARLENA_COMPRESSED_HEADER, "compressed varlena");
