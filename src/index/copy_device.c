@@ -17,6 +17,7 @@
 #include "fragment/stage.h"
 #include "fragment/supply.h"
 #include "gpuhash.h"
+#include "heap/layout.h"
 #include "index/copy_maker.h"
 #include "index/leaves.h"
 #include "service/placement.h"
@@ -166,6 +167,22 @@ send_entries(DeviceMaker *maker)
 
 /* -------------------------------------------------------------------- the table */
 
+/*
+ * Leaves out entries on blocks that have come since the copy was begun: what becomes of these is not noted
+ * for it, and who uses it reads them.
+ */
+static bool
+add_filter(GhTranslation *translation, const GhOperand *block, BlockNumber nblocks)
+{
+	GhOperand	args[2] = {*block};
+	GhOperand	older = {0};
+	GhOperand	none = {0};
+
+	return gh_add_constant(translation, GH_CLASS_INT, false, nblocks, 0, &args[1]) &&
+		gh_add_instruction(translation, GH_OP_LT, GH_CLASS_INT, 0, 0, 2, args, &older) &&
+		gh_add_instruction(translation, GH_OP_FILTER, GH_CLASS_BOOL, 0, 0, 1, &older, &none);
+}
+
 /* The program that loads an entry's block and columns; false: there is none. */
 static bool
 make_program(DeviceMaker *maker)
@@ -174,7 +191,7 @@ make_program(DeviceMaker *maker)
 	GhTranslation *translation = gh_translate_begin(RelationGetDescr(common->index), GH_COPY_VARNO);
 	GhOperand	operand = {0};
 
-	if (!gh_add_place(translation, &operand))
+	if (!gh_add_place(translation, &operand) || !add_filter(translation, &operand, common->copied.nblocks))
 		return false;
 	for (int c = 0; c < common->ncolumns; c++)
 		if (!gh_translate_attribute(translation, common->sources[c] + 1, &operand) || operand.vector != c + 1)
@@ -214,9 +231,9 @@ make_options(const DeviceMaker *maker, GhPipelineOptions *options)
 	options->sink.table.expected = (uint64) Max(common->index->rd_rel->reltuples, 1);
 }
 
-/* What is sent becomes a table, which this process has a handle on; false: there is none. */
+/* What is sent becomes a table of *rows, which this process has a handle on; false: there is none. */
 static bool
-make_table(DeviceMaker *maker)
+make_table(DeviceMaker *maker, uint64 *rows)
 {
 	GhMadeTable made;
 	GhStatus	status;
@@ -227,7 +244,23 @@ make_table(DeviceMaker *maker)
 	if (status != GH_OK)
 		return false;
 	maker->table = made.table;
-	maker->kept = gh_resident_table_keep(maker->source, maker->root, made.rows);
+	*rows = made.rows;
+	return true;
+}
+
+/*
+ * The table becomes the index's copy, in the place of the one before, and stays; false: another one has been
+ * begun since, which is to come into its place, or there is no room.
+ */
+static bool
+publish(DeviceMaker *maker, uint64 rows)
+{
+	GhCopyMaker *common = &maker->common;
+
+	gh_copy_leave_out(common->index, &common->copied, common->bits);
+	/* in this order: a table that is kept drives out those of other copies */
+	maker->kept = gh_copy_publish(common->index, &common->copied) &&
+		gh_resident_table_keep(maker->source, maker->root, rows);
 	return maker->kept;
 }
 
@@ -265,16 +298,14 @@ static bool
 fill(DeviceMaker *maker)
 {
 	GhCopyMaker *common = &maker->common;
+	uint64		rows;
 	bool		later;
 
-	if (!gh_copy_maker_begin(common, &later))
+	if (!gh_copy_maker_begin(common, &later) || !make_program(maker))
 		return false;
 	maker->source = gh_resident_table_source_of_copy(common->index, common->copied.generation, common->where);
-	if (!gh_resident_table_may_stay(maker->source, table_bytes(common)) || !begin_supply(maker) || !send_entries(maker) ||
-		!gh_copy_maker_asks_again(common) || !make_table(maker))
-		return false;
-	gh_copy_leave_out(common->index, &common->copied, common->bits);
-	return gh_copy_publish(common->index, &common->copied);
+	return gh_resident_table_may_stay(maker->source, table_bytes(common)) && begin_supply(maker) &&
+		send_entries(maker) && gh_copy_maker_asks_again(common) && make_table(maker, &rows) && publish(maker, rows);
 }
 
 /* All handles go; the table does, too, unless it stays. */
@@ -328,7 +359,7 @@ try_to_make(DeviceMaker *maker)
 static bool
 make_in_context(DeviceMaker *maker)
 {
-	if (!gh_copy_maker_may(&maker->common) || !make_program(maker))
+	if (!gh_layout_is_known() || !gh_copy_maker_may(&maker->common))
 		return false;
 	gh_progress_begin(maker->common.context, GH_PROGRESS_COPY, RelationGetRelid(maker->common.index),
 					  gh_service_device_number(maker->common.where));
