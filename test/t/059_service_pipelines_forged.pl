@@ -120,7 +120,14 @@ for my $array (qw(given vectors))
 }
 refuses("$_ vectors", columns('nothing', 'null', 0, "brought.ngiven=$_")) for 0, 1, 3, 1000, 65536, 4_294_967_295;
 refuses("$_ rows", columns('nothing', 'null', 0, "brought.count=$_ brought.back_room=$_")) for 64000, 2 ** 24, 2 ** 24 + 1, 2 ** 40, '18446744073709551615';
-refuses("step $_", columns('nothing', 'null', 0, "brought.step=$_"), qr/^invalid: /) for 1, 4_294_967_295;
+refuses("step $_", columns('nothing', 'null', 0, "brought.step=$_"), qr/^invalid: rows enter a pipeline of 1 steps/) for 2, 3, 4_294_967_295;
+is(columns('nothing', 'null', 0, 'brought.step=1'), 'done, 100 counted, 0 back', 'columns that enter behind the first step');
+is(columns('text', 'own', $room - $at - 10, 'brought.step=1'), 'done, 100 counted, 0 back', "likewise, with a text at the buffer's end");
+refuses("likewise, with a text at own buffer + $_", columns('text', 'own', $_, 'brought.step=1'), $OUTSIDE) for $room - $at - 9, -$at - 1, 2 ** 40;
+refuses("likewise, with a text of $_ bytes", columns('length', 'null', $_, 'brought.step=1'), $OUTSIDE) for $room, -1;
+# what an instruction has made would not be looked at
+refuses("a text that is no column's, in $_", columns('temporary', $_, 0, 'brought.step=1'), qr/^invalid: .*bring what is no column/) for 'own', 'null', $victim{slot}, 'service';
+refuses('nor before the first step', columns('temporary', 'own', 0, ''), qr/^invalid: .*lack a vector/);
 refuses('arrays that overlap', columns('nothing', 'null', 0, "brought.count=$_ brought.back_room=$_"), qr/^invalid: .* than its buffer/) for 16000, 30000;
 is(columns('nothing', 'null', 0, 'brought.count=0'), 'done, 0 counted, 0 back', 'no rows');
 
@@ -131,6 +138,18 @@ like(forge(\%marking, 'own', 0, ''), $DONE, 'a pipeline that marks');
 like(forge(\%marking, 'own', 0, $rows), $DONE, 'no rows without a match');
 refuses("rows that are none: $_", forge(\%marking, 'own', 0, "$rows $_"))
 	for 'brought.count=1', 'brought.first=1', 'brought.first=1 brought.count=18446744073709551615', 'brought.first=18446744073709551615 brought.count=1', 'brought.count=18446744073709551615', 'brought.step=1', 'brought.step=4294967295';
+sub unmatched
+{
+	my ($fields) = @_;
+	my ($out, $err) = $forger->do("SELECT gpuhash_forge_unmatched('o'::regclass, '$fields')");
+	return $out . $err;
+}
+my $MOST = 1 << 24;		# GH_REQUEST_LINES_MAX
+is(unmatched("brought.first=$$_[0] brought.count=$$_[1]"), "done, $$_[1] counted, 0 back", "$$_[1] rows of a table from row $$_[0] on") for [0, 2000], [0, 0], [0, 1], [2000, 0], [1999, 1], [5, 1000];
+is(unmatched('brought.back_room=1'), 'done, 2000 counted, 0 back', 'with room for fewer to come back');
+refuses("$$_[1] rows of 2000 from row $$_[0] on", unmatched("brought.first=$$_[0] brought.count=$$_[1]"), qr/^invalid: a request is for/)
+	for [0, 2001], [2000, 1], [1, 2000], [2001, 0], [0, $MOST - 1], [0, $MOST], [0, $MOST + 1], [0, 2 ** 32 + 10], [0, 2 ** 40], [0, '18446744073709551615'], [10, '18446744073709551615'], ['18446744073709551615', 2];
+refuses("$_, of rows of a table", unmatched($_)) for 'brought.back_room=0', "back=18446744073709551615", "brought.back_room=$MOST", 'brought.back_room=18446744073709551615', 'brought.step=1', 'brought.step=4294967295', 'brought.back_room=65536';
 refuses('rows of a source that is none', forge(\%marking, 'own', 0, "brought.kind=3 brought.count=$_ brought.back_room=100")) for 0, 1;
 
 # --------------------------------------------------------- entries of other kinds

@@ -27,12 +27,36 @@ PG_FUNCTION_INFO_V1(gpuhash_forge_columns);
 #define TEXTS_AT GH_FORGE_PAGE_AT
 #define BACK_AT (2 * GH_FORGE_PAGE_AT)
 
-/* Keeps rows of an int4 and a text. */
+/* The program's third vector, which is no column. */
+#define TEMPORARY 2
+
+/* A step that makes the text of the temporary. */
 static void
-stage_texts(GhTrialStage *stage)
+add_step(GhTrialStage *stage)
+{
+	const GhInstruction copy = {.op = GH_OP_COALESCE,.op_class = GH_CLASS_TEXT,.result = TEMPORARY,.args = {1, 1}};
+	GhColumn	columns[2];
+
+	StaticAssertStmt(sizeof(copy) + sizeof(columns) <= sizeof(stage->columns), "room behind the program");
+	memcpy(columns, stage->columns, sizeof(columns));
+	stage->program.ninstructions = stage->program.ntemporaries = 1;
+	stage->program.bytes += sizeof(copy);
+	stage->options.program_bytes = stage->program.bytes;
+	memcpy(stage->columns, &copy, sizeof(copy));
+	memcpy((char *) stage->columns + sizeof(copy), columns, sizeof(columns));
+	stage->steps[0].end = 1;
+	stage->options.nsteps = 1;
+}
+
+/* Keeps rows of an int4 and a text, which is that of the column, or of the temporary. */
+static void
+stage_texts(GhTrialStage *stage, bool of_temporary)
 {
 	gh_trial_stage_begin(stage, NULL);
 	stage->columns[1].load = GH_LOAD_TEXT;
+	add_step(stage);
+	if (of_temporary)
+		stage->values[1].vector = TEMPORARY;
 	stage->options.source.kind = GH_SOURCE_COLUMNS;
 	stage->values[0].value_class = GH_CLASS_INT;
 	stage->values[1].value_class = GH_CLASS_TEXT;
@@ -70,11 +94,14 @@ fill_columns(char *buffer)
 	return vectors;
 }
 
-/* Has something point elsewhere: an array of a column, or the last row's text, which may also be as long as is said. */
+/*
+ * Has something point elsewhere: an array of a column, or the last row's text, which may also be as long as is said, or be
+ * the temporary's.
+ */
 static void
 forge_part(GhVector *vectors, const char *part, uint64 value)
 {
-	if (strcmp(part, "text") == 0)
+	if (strcmp(part, "text") == 0 || strcmp(part, "temporary") == 0)
 		vectors[1].low[ROWS - 1] = value;
 	else if (strcmp(part, "length") == 0)
 		vectors[1].high[ROWS - 1] = value;
@@ -116,6 +143,8 @@ gpuhash_forge_columns(PG_FUNCTION_ARGS)
 {
 	GhTrialStage *stage = (GhTrialStage *) TYPEALIGN(64, palloc0(sizeof(GhTrialStage) + 64));
 	const char *answer = "not answered";
+	char	   *part = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	bool		of_temporary = strcmp(part, "temporary") == 0;
 	GhTrial		trial;
 	GhSlot	   *slot;
 	void	   *buffer;
@@ -124,15 +153,17 @@ gpuhash_forge_columns(PG_FUNCTION_ARGS)
 	if (!superuser() || gh_service == NULL)
 		elog(ERROR, "must be superuser, in a server with the service, to test it");
 	gh_trial_begin(&trial, "service", "copied", 1, 1, 65536);
-	stage_texts(stage);
+	stage_texts(stage, of_temporary);
 	gh_trial_create(&trial, stage);
 	gh_trial_give_back(&trial);
 	if (!gh_service_reserve(1, GH_UNIT_BYTES, &buffer) || !gh_buffer_slot(buffer, &number))
 		elog(ERROR, "no buffer is free");
 	memset(buffer, 'x', GH_UNIT_BYTES);
-	forge_part(fill_columns(buffer), text_to_cstring(PG_GETARG_TEXT_PP(0)),
+	forge_part(fill_columns(buffer), part,
 			   (uint64) (uintptr_t) gh_forge_address(text_to_cstring(PG_GETARG_TEXT_PP(1)), buffer) +
 			   (uint64) PG_GETARG_INT64(2));
+	if (of_temporary)
+		((uint16 *) ((char *) buffer + GIVEN_AT))[1] = TEMPORARY;
 	slot = gh_slot_at(number);
 	fill_slot(slot, &((const GhServicePipeline *) stage->pipeline)->entry);
 	gh_forge_fields(slot, text_to_cstring(PG_GETARG_TEXT_PP(3)));

@@ -138,6 +138,16 @@ COMMENT ON FUNCTION gpuhash_forge_columns(text, text, bigint, text)
 
 REVOKE ALL ON FUNCTION gpuhash_forge_columns(text, text, bigint, text) FROM PUBLIC;
 
+CREATE FUNCTION gpuhash_forge_unmatched(relation oid, fields text)
+RETURNS text
+AS 'MODULE_PATHNAME', 'gpuhash_forge_unmatched'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpuhash_forge_unmatched(oid, text)
+	IS 'submit a request for all rows of a table, with some fields changed';
+
+REVOKE ALL ON FUNCTION gpuhash_forge_unmatched(oid, text) FROM PUBLIC;
+
 CREATE FUNCTION gpuhash_forge_names(which int, source_root bigint, table_root bigint, marks_root bigint)
 RETURNS text
 AS 'MODULE_PATHNAME', 'gpuhash_forge_names'
