@@ -158,12 +158,19 @@ begin_table(const Reader *reader, const GhKeyPart *parts, int nparts, double exp
 	options->sink.table.parts = parts;
 	options->sink.table.matches = GH_MATCHES_ANY;
 	options->sink.table.expected = (uint64) Max(expected, 1);
-	/* one of few places has these looked up at the same few all the time, which a device's memory gives one by one */
-	if (expected < GH_APART_PLACES * GH_FILL_MAX_DEFAULT)
-	{
-		options->sink.table.fill_max = Max(expected, 1) / GH_APART_PLACES;
-		options->sink.table.fill_min = options->sink.table.fill_max / 4;
-	}
+}
+
+/*
+ * Of a table of as many different keys, which are looked up for all rows: one of few places has these looked up at the same few
+ * all the time, which a device's memory gives one by one.
+ */
+static void
+spread_keys(double nkeys, GhTableSink *table)
+{
+	if (nkeys >= GH_APART_PLACES * GH_FILL_MAX_DEFAULT)
+		return;
+	table->fill_max = Max(nkeys, 1) / GH_APART_PLACES;
+	table->fill_min = table->fill_max / 4;
 }
 
 /* Steps that are these probes and nothing else. */
@@ -268,6 +275,7 @@ make_stale(Reader *reader)
 	memset(nulls, true, sizeof(bool) * ncolumns);
 	nulls[ncolumns] = false;
 	begin_table(reader, &reader->block, 1, reader->blocks.copied - reader->blocks.right, &options);
+	spread_keys(reader->blocks.copied - reader->blocks.right, &options.sink.table);
 	rows = begin_supply(reader, &options);
 	if (rows == NULL)
 		return false;
@@ -337,6 +345,7 @@ make_changed(Reader *reader, uint64 nkeys)
 	GhPipelineOptions options;
 
 	begin_table(reader, reader->parts, reader->copy.nkeys, (double) nkeys, &options);
+	spread_keys((double) nkeys, &options.sink.table);
 	return begin_supply(reader, &options) != NULL && gh_supply_source(reader->table->supply, nkeys) &&
 		finish_table(reader, &reader->table->changed);
 }
@@ -385,13 +394,20 @@ tell_apart(Reader *reader)
 	return nkeys == 0 || (make_changed(reader, nkeys) && make_instead(reader, nkeys));
 }
 
+/* Else there is no memory, or a value that the device does not have: then the join's table is made of pages. */
+static bool
+has_lost_device(const GhSupply *supply)
+{
+	return supply->failed && supply->error.status == GH_DEVICE_ERROR;
+}
+
 /* What is of no use once the tables are made, or cannot be. */
 static void
 drop_parts(Reader *reader)
 {
 	const GhEngine *engine = reader->fragment->device->engine;
 
-	if (reader->table->supply != NULL && !reader->table->supply->failed)
+	if (reader->table->supply != NULL && !has_lost_device(reader->table->supply))
 	{
 		gh_supply_end(reader->table->supply);
 		reader->table->supply = NULL;
@@ -428,5 +444,7 @@ gh_device_tell_apart(Reader *reader)
 		drop_parts(reader);
 	}
 	PG_END_TRY();
-	return told ? GH_COPY_USED : GH_COPY_FAILED;
+	if (told)
+		return GH_COPY_USED;
+	return reader->table->supply != NULL ? GH_COPY_FAILED : GH_COPY_NOT_USED;
 }

@@ -18,7 +18,7 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
+#include "access/relation.h"
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "utils/rel.h"
@@ -204,6 +204,13 @@ use_copy(Reader *reader)
 	return used;
 }
 
+/* The index that the plan has for a join; NULL: it was dropped, behind a cursor, in this transaction. */
+static Relation
+open_index(const GhLowerJoin *lower)
+{
+	return try_relation_open(lower->index, AccessShareLock);
+}
+
 /* Of a table that another participant has borrowed: where its columns are; false: they are not there. */
 bool
 gh_device_map_copy(GhFragment *fragment, int number)
@@ -213,13 +220,14 @@ gh_device_map_copy(GhFragment *fragment, int number)
 	Reader		reader = {.fragment = fragment,.table = table};
 	bool		mapped = gh_device_prepare_tables(fragment);
 
-	if (mapped)
+	if (mapped && (reader.index = open_index(table->level->lower)) != NULL)
 	{
 		reader.side = table->side;
-		reader.index = index_open(table->level->lower->index, AccessShareLock);
 		mapped = map_columns(&reader);
-		index_close(reader.index, NoLock);
+		relation_close(reader.index, NoLock);
 	}
+	else
+		mapped = false;
 	MemoryContextSwitchTo(saved);
 	return mapped;
 }
@@ -235,14 +243,13 @@ gh_device_has_copies(GhFragment *fragment)
 
 	for (int i = 0; i < device->ntables && !has && gh_enable_index; i++)
 	{
-		Oid			oid = device->tables[i].level->lower->index;
-		Relation	index;
+		const GhLowerJoin *lower = device->tables[i].level->lower;
+		Relation	index = OidIsValid(lower->index) ? open_index(lower) : NULL;
 
-		if (!OidIsValid(oid))
+		if (index == NULL)
 			continue;
-		index = index_open(oid, AccessShareLock);
 		has = gh_index_copy_methods()->look_up_on_device(index, device->number, &generation, &nblocks);
-		index_close(index, NoLock);
+		relation_close(index, NoLock);
 	}
 	return has;
 }
@@ -258,7 +265,7 @@ gh_device_copy_table(GhFragment *fragment, int number)
 	GhLowerJoin *lower = table->level->lower;
 	MemoryContext saved;
 	Reader	   *reader;
-	GhCopyTable used;
+	GhCopyTable used = GH_COPY_NOT_USED;
 
 	if (fragment->device->executor != GH_DEVICE_COPY_EXECUTOR || !may_use(fragment, table))
 		return GH_COPY_NOT_USED;
@@ -270,9 +277,12 @@ gh_device_copy_table(GhFragment *fragment, int number)
 	reader->fragment = fragment;
 	reader->table = table;
 	reader->side = table->side;
-	reader->index = index_open(lower->index, AccessShareLock);
-	used = use_copy(reader);
-	index_close(reader->index, NoLock);
+	reader->index = open_index(lower);
+	if (reader->index != NULL)
+	{
+		used = use_copy(reader);
+		relation_close(reader->index, NoLock);
+	}
 	MemoryContextSwitchTo(saved);
 	table->copied = used == GH_COPY_USED || used == GH_COPY_FAILED;
 	if (used == GH_COPY_USED)

@@ -87,38 +87,69 @@ gh_supply_pinned_page(GhSupply *supply, Buffer buffer, uint32 lines, XLogRecPtr 
 	return true;
 }
 
-/* Whether a page has changed since it was pinned, as its LSN tells. */
+/* Locks a page that is pinned; false: it has changed since, as its LSN tells. */
+static bool
+lock_same(const GhSupplyRequest *request, uint32 i)
+{
+	LockBuffer(request->pins[i], BUFFER_LOCK_SHARE);
+	return PageGetLSN(BufferGetPage(request->pins[i])) == request->lsns[i];
+}
+
+/* Lines of one page that were handed back, the first one of which is given; how many.  -1: the page has changed. */
+static int64
+give_page_back(GhSupply *supply, const GhSupplyRequest *request, uint64 first)
+{
+	const GhBackRow *rows = &request->back[first];
+	uint32		page = rows->page;
+	bool		pinned;
+	bool		same;
+	int64		n = 0;
+
+	if (page >= request->request.npages)
+		elog(ERROR, "a pipeline on a device has handed back page %u", page);
+	pinned = BufferIsValid(request->pins[page]);
+	/* what is read of it now is what the device has read */
+	same = !pinned || lock_same(request, page);
+	for (; same && first + n < request->request.nback && rows[n].page == page; n++)
+	{
+		if (rows[n].line > request->pages[page].lines)
+			elog(ERROR, "a pipeline on a device has handed back line %u of page %u", rows[n].line, page);
+		supply->line_back(supply->arg, request->pages[page].page, rows[n].line);
+	}
+	if (pinned)
+		LockBuffer(request->pins[page], BUFFER_LOCK_UNLOCK);
+	return same ? n : -1;
+}
+
+/* Whether some page has changed since it was pinned. */
 static bool
 some_changed(const GhSupplyRequest *request)
 {
-	bool		changed = false;
+	bool		same = true;
 
-	for (uint32 i = 0; i < request->request.npages && !changed; i++)
+	for (uint32 i = 0; i < request->request.npages && same; i++)
 	{
 		if (!BufferIsValid(request->pins[i]))
 			continue;
-		LockBuffer(request->pins[i], BUFFER_LOCK_SHARE);
-		changed = PageGetLSN(BufferGetPage(request->pins[i])) != request->lsns[i];
+		same = lock_same(request, i);
 		LockBuffer(request->pins[i], BUFFER_LOCK_UNLOCK);
 	}
-	return changed;
+	return !same;
 }
 
 /* What was handed back of a request. */
 void
 gh_supply_give_lines_back(GhSupply *supply, const GhSupplyRequest *request)
 {
-	if (some_changed(request))
-	{
-		supply->line_back(supply->arg, NULL, 0);
-		return;
-	}
-	for (uint64 i = 0; i < request->request.nback; i++)
-	{
-		const GhBackRow *row = &request->back[i];
+	bool		changed = some_changed(request);
+	int64		n = 0;
 
-		if (row->page >= request->request.npages || row->line > request->pages[row->page].lines)
-			elog(ERROR, "a pipeline on a device has handed back line %u of page %u", row->line, row->page);
-		supply->line_back(supply->arg, request->pages[row->page].page, row->line);
+	for (uint64 i = 0; i < request->request.nback && !changed; i += n)
+	{
+		CHECK_FOR_INTERRUPTS();
+		n = give_page_back(supply, request, i);
+		changed = n < 0;
 	}
+	if (changed)
+		supply->line_back(supply->arg, NULL, 0);
 }

@@ -84,20 +84,30 @@ lay_out(GhSupplyRows *rows)
 		rows->vectors[v].null = (uint8 *) (rows->vectors[v].low + (has_high ? 2 : 1) * rows->room);
 		at = (char *) rows->vectors[v].null + rows->room;
 	}
+	Assert(at <= end);
 	rows->nrows = 0;
 	rows->texts = at;
 	rows->texts_left = end - at;
 }
 
-/* Begins with rows of the program's columns, in this order; NULL: the supply has failed. */
+/*
+ * Begins with rows of the program's columns, in this order, when no request is in flight; NULL: the supply has failed.
+ */
 GhSupplyRows *
 gh_supply_open_rows(GhSupply *supply, const GhProgram *program)
 {
 	GhSupplyRows *rows;
 	GhError		error;
 
+	/* rows lie in the place of copies, for which buffers of pages that the caller has pinned have no room */
+	if (supply->pages == NULL && supply->pins)
+	{
+		gh_supply_free_buffers(supply);
+		supply->pins = false;
+	}
 	if (!gh_supply_take_buffers(supply))
 		return NULL;
+	Assert(supply->copy_room > 0);
 	rows = MemoryContextAllocZero(supply->context, sizeof(GhSupplyRows));
 	rows->supply = supply;
 	rows->ncolumns = program->ncolumns;

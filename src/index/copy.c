@@ -33,6 +33,7 @@
 #include "service/placement.h"
 #include "service/progress.h"
 #include "store/index_copies.h"
+#include "store/resident_tables.h"
 
 #define GH_COPY_VARNO 1
 /* A copy is made when so many blocks are all-visible. */
@@ -624,7 +625,9 @@ look_up_on_device(Relation index, int device, uint64 *generation, BlockNumber *n
 {
 	GhCopied	copied;
 
-	if (!gh_copy_look_up(index, device, &copied))
+	/* it may have been given up, or gone with its worker */
+	if (!gh_copy_look_up(index, device, &copied) ||
+		!gh_resident_table_is_there(gh_resident_table_source_of_copy(index, copied.generation, device)))
 		return false;
 	*generation = copied.generation;
 	*nblocks = copied.nblocks;

@@ -10,7 +10,6 @@
 #include "heap/pages.h"
 #include "store/index_copies.h"
 #include "store/index_wanted.h"
-#include "store/resident_tables.h"
 
 static const GhIndexCopyMethods *methods = NULL;
 
@@ -64,8 +63,7 @@ gh_copy_ask_blocks(Relation index, Relation heap, const GhIndexCopy *copy, Block
 bool
 gh_copy_is_right_on_device(Relation index, Relation heap, int device, GhIndexCopy *copy, GhCopyBlocks *blocks)
 {
-	if (!methods->look_up_on_device(index, device, &copy->generation, &copy->nblocks) ||
-		!gh_resident_table_is_there(gh_resident_table_source_of_copy(index, copy->generation, device)))
+	if (!methods->look_up_on_device(index, device, &copy->generation, &copy->nblocks))
 		return false;
 	gh_copy_ask_blocks(index, heap, copy, RelationGetNumberOfBlocks(heap), blocks);
 	return blocks->right > 0 && blocks->stale == 0;

@@ -6,7 +6,7 @@ use GpuHash::Index;
 use GpuHash::Service;
 use Time::HiRes qw(time sleep);
 
-my $service = GpuHash::Service->new(conf => ['shared_buffers = 128MB', 'max_worker_processes = 16', 'bgwriter_lru_maxpages = 0', 'max_wal_size = 4GB']);
+my $service = GpuHash::Service->new(conf => ['shared_buffers = 256MB', 'max_connections = 20', 'max_worker_processes = 16', 'bgwriter_lru_maxpages = 0', 'max_wal_size = 4GB']);
 my $server = $service->server;
 ok($service->wait_ready, 'the service is ready');
 my ($session, $writer, $other) = map { $server->session } 1 .. 3;
@@ -319,6 +319,25 @@ for my $engine ('cuda', 'cpu')
 	right('  the answer', undef);
 	well($session, 'RESET gpuhash.engine');
 }
+
+# a thousand rows a key, one of which has changed; dropped behind a cursor; and gone with its worker
+fresh('INSERT INTO s SELECT i % 20, i, 0 FROM generate_series(1, 20000) i');
+made('many rows a key');
+right('many rows a key', 1);
+well($writer, 'INSERT INTO s VALUES (3, 3, 3)');
+right('many rows a key, one of which is new', 1, heap => 1);
+fresh($ROWS);
+made('behind a cursor');
+is(well($session, "BEGIN; DECLARE c CURSOR FOR $QUERY; DROP INDEX s_k; FETCH c"), well($session, "ROLLBACK; SET gpuhash.enabled = off; $QUERY"), 'an index that was dropped behind a cursor');
+well($session, 'RESET gpuhash.enabled');
+# what was kept meanwhile has taken it for gone
+made('it is there again');
+kill TERM => well($other, "SELECT worker_pid FROM gpuhash_devices WHERE engine = 'cuda'");
+await('the worker has gone', sub { well($other, "SELECT worker_starts FROM gpuhash_devices WHERE engine = 'cuda'") > 1 });
+ok($service->wait_ready && $service->wait_direct, 'and is back');
+right('the copy has gone with its worker', 0);
+made('it can be made again');
+right('and is there', 1);
 
 # in the background, once many blocks have changed
 well($writer, 'ALTER SYSTEM SET gpuhash.reload_resident = on');
