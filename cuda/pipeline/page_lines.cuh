@@ -50,7 +50,8 @@ read_line(const pipe_view &view, const ROW &row, const GhPageRef &asked, const u
 }
 
 /*
- * Reads a line of a leaf page, as read_line() does; first: of its entries.  One that is not of one row goes back.
+ * Reads a line of a leaf page, as read_line() does; first: of its entries.  One that is not of one row goes
+ * back.
  */
 template <typename ROW> static __device__ __forceinline__ bool
 read_entry(const pipe_view &view, const ROW &row, const uint8_t *page, const uint8_t *text_at, uint32_t page_lines,

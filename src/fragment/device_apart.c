@@ -161,8 +161,8 @@ begin_table(const Reader *reader, const GhKeyPart *parts, int nparts, double exp
 }
 
 /*
- * Of a table of as many different keys, which are looked up for all rows: one of few places has these looked up at the same few
- * all the time, which a device's memory gives one by one.
+ * Of a table of as many different keys, which are looked up for all rows: one of few places has these looked
+ * up at the same few all the time, which a device's memory gives one by one.
  */
 static void
 spread_keys(double nkeys, GhTableSink *table)

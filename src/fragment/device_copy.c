@@ -105,7 +105,8 @@ map_columns(Reader *reader)
 }
 
 /*
- * A probe of that table: by whole keys, of which the copy has all bits where there is one column, and with what it keeps.
+ * A probe of that table: by whole keys, of which the copy has all bits where there is one column, and with
+ * what it keeps.
  */
 void
 gh_device_probe_copy(const GhDeviceTable *table, GhProbe *probe, GhProbeFill *fills)
@@ -255,8 +256,8 @@ gh_device_has_copies(GhFragment *fragment)
 }
 
 /*
- * Takes the copy of the inner side's index for a table, if the device has one that is right for nearly all of the
- * relation, and if what it is not right for can be told apart: not by participants of a parallel query.
+ * Takes the copy of the inner side's index for a table, if the device has one that is right for nearly all of
+ * the relation, and if what it is not right for can be told apart: not by participants of a parallel query.
  */
 GhCopyTable
 gh_device_copy_table(GhFragment *fragment, int number)

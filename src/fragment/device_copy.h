@@ -51,8 +51,8 @@ gh_copy_other_blocks(const GhCopyReader *reader)
 /* ---- device_apart.c ---- */
 
 /*
- * Makes the tables of what has changed (GhDeviceTable.changed, instead), in the run's context; the copy's is there.  Or
- * the copy is not used, or the table's supply has failed.
+ * Makes the tables of what has changed (GhDeviceTable.changed, instead), in the run's context; the copy's is
+ * there.  Or the copy is not used, or the table's supply has failed.
  */
 extern GhCopyTable gh_device_tell_apart(GhCopyReader *reader);
 

@@ -297,8 +297,8 @@ needs_inner_rows(const GhFragment *fragment, const GhDeviceTable *table)
 }
 
 /*
- * What is not there yet: the table, of all that was supplied, and marks of its rows, where it is a right or full join's.
- * *shared: the name of marks that other processes are to set, too, or NULL.
+ * What is not there yet: the table, of all that was supplied, and marks of its rows, where it is a right or
+ * full join's. *shared: the name of marks that other processes are to set, too, or NULL.
  */
 static GhStatus
 make_table(GhFragment *fragment, int number, GhRef *shared, GhError *error)

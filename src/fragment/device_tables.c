@@ -206,8 +206,8 @@ borrow_copy(GhFragment *fragment, int number, GhDeviceSharedTables *own)
 }
 
 /*
- * Looks for all tables of a chain that participants are to make, from the outermost down, and borrows those that have stayed;
- * own: what participants share of the device at hand.
+ * Looks for all tables of a chain that participants are to make, from the outermost down, and borrows those
+ * that have stayed; own: what participants share of the device at hand.
  */
 void
 gh_device_borrow_shared(GhFragment *fragment, const GhJoined *joined, GhDeviceSharedTables *own, GhRef *marks)

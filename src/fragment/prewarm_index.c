@@ -98,8 +98,8 @@ have_copy(Relation index, Relation heap, BlockNumber *blocks)
 }
 
 /*
- * Sees to it that each device has a copy that is right for what it can be; of the table's blocks, the most for which one is.  0:
- * there is none.
+ * Sees to it that each device has a copy that is right for what it can be; of the table's blocks, the most
+ * for which one is.  0: there is none.
  */
 static BlockNumber
 have_device_copies(Relation index, Relation heap)

@@ -69,8 +69,9 @@ typedef struct GhJudgedPage
 } GhJudgedPage;
 
 /*
- * Likewise, of a page that the caller has copied or pinned (supply_copies.c); line 0: nothing of the page can be read, or,
- * with NULL for the page, somebody has changed one while it was read.  What is needed of the page has to be taken now.
+ * Likewise, of a page that the caller has copied or pinned (supply_copies.c); line 0: nothing of the page can
+ * be read, or, with NULL for the page, somebody has changed one while it was read.  What is needed of the
+ * page has to be taken now.
  */
 typedef void (*GhLineBack) (void *arg, const char *page, OffsetNumber line);
 

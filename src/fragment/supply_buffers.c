@@ -78,8 +78,8 @@ gh_supply_may_pin(const GhSupply *supply, int device)
 }
 
 /*
- * Whether pages that the caller pins are read where they are: those of a relation that is in shared buffers, by a supply
- * that has no buffers yet, and is for nothing else.
+ * Whether pages that the caller pins are read where they are: those of a relation that is in shared buffers,
+ * by a supply that has no buffers yet, and is for nothing else.
  */
 bool
 gh_supply_pins_pages(GhSupply *supply, Relation relation)

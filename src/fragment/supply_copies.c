@@ -63,8 +63,8 @@ gh_supply_copied_page(GhSupply *supply, uint32 lines)
 }
 
 /*
- * Takes over a pin, of a page that had so many lines, and that LSN, under its lock; gh_supply_pins_pages was true.  False:
- * the supply has failed.
+ * Takes over a pin, of a page that had so many lines, and that LSN, under its lock; gh_supply_pins_pages was
+ * true.  False: the supply has failed.
  */
 bool
 gh_supply_pinned_page(GhSupply *supply, Buffer buffer, uint32 lines, XLogRecPtr lsn)

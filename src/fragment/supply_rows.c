@@ -91,7 +91,8 @@ lay_out(GhSupplyRows *rows)
 }
 
 /*
- * Begins with rows of the program's columns, in this order, when no request is in flight; NULL: the supply has failed.
+ * Begins with rows of the program's columns, in this order, when no request is in flight; NULL: the supply
+ * has failed.
  */
 GhSupplyRows *
 gh_supply_open_rows(GhSupply *supply, const GhProgram *program)

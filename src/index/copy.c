@@ -68,8 +68,8 @@ key_bits(const GhColumn *column)
 }
 
 /*
- * Whether an index's column is one of the table's, of a type whose values the engines hold as they are, in the order of the
- * index: enums have another one.
+ * Whether an index's column is one of the table's, of a type whose values the engines hold as they are, in
+ * the order of the index: enums have another one.
  */
 static bool
 may_have(Relation index, int source)

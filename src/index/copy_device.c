@@ -330,8 +330,8 @@ end(DeviceMaker *maker)
 }
 
 /*
- * When the process ends in the midst of it, the service takes what it has, and the copy's place in the touched map goes
- * with the next one that is begun.
+ * When the process ends in the midst of it, the service takes what it has, and the copy's place in the
+ * touched map goes with the next one that is begun.
  */
 static bool
 try_to_make(DeviceMaker *maker)

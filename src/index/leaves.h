@@ -19,8 +19,8 @@
 typedef bool (*GhLeafEntry) (void *arg, BlockNumber block, const Datum *values, const bool *nulls);
 
 /*
- * Where the next page is to be copied to, BLCKSZ bytes; NULL: nothing is read any more.  And that a leaf page is there,
- * of which some lines are entries, looked at by nobody but for its head; false: likewise.
+ * Where the next page is to be copied to, BLCKSZ bytes; NULL: nothing is read any more.  And that a leaf page
+ * is there, of which some lines are entries, looked at by nobody but for its head; false: likewise.
  */
 typedef char *(*GhLeafRoom) (void *arg);
 typedef bool (*GhLeafPage) (void *arg, const char *page);
@@ -40,8 +40,8 @@ extern bool gh_leaf_read_line(GhLeafReader *reader, const char *page, OffsetNumb
  */
 extern bool gh_leaves_copy(Relation index, GhLeafRoom room, GhLeafPage page, void *arg);
 /*
- * Pins them all, one by one.  Others may change a page from then on, which its LSN tells: not of an index that is not
- * logged.
+ * Pins them all, one by one.  Others may change a page from then on, which its LSN tells: not of an index
+ * that is not logged.
  */
 extern bool gh_leaves_pin(Relation index, GhLeafPinned page, void *arg);
 

@@ -39,8 +39,8 @@ typedef struct GhTouchedPlace
 #define GH_LSN_WORDS 2
 
 /*
- * An index has the places of the copies that are in use, in shared memory and on some devices, and of those that are
- * being made to take their places.
+ * An index has the places of the copies that are in use, in shared memory and on some devices, and of those
+ * that are being made to take their places.
  */
 #define GH_INDEX_PLACES 8
 

@@ -44,16 +44,16 @@ extern bool gh_may_be_copied(Relation index, Relation heap);
  * Of whoever copies: from now on it is noted what changes.  Read the leaf pages after it, with a snapshot
  * that is held from before this until the last of them is read: so long no page of the index that was deleted
  * is used for something else.  Whoever does not come to the end calls gh_copy_end.  False: there can be no
- * copy of this index, or its table has too many blocks.  Those of it that were begun before in the same place are
- * right for no block any more, but for the one of the generation `keep`, as far as there is room for both; nor,
- * where there is no room, are those of others that were begun before all others.  One process at a time does
- * that for an index's copy in shared memory (../store/shared_copies.h); of two on a device the first one to
- * begin has made a copy that is right for no block.
+ * copy of this index, or its table has too many blocks.  Those of it that were begun before in the same place
+ * are right for no block any more, but for the one of the generation `keep`, as far as there is room for
+ * both; nor, where there is no room, are those of others that were begun before all others.  One process at a
+ * time does that for an index's copy in shared memory (../store/shared_copies.h); of two on a device the
+ * first one to begin has made a copy that is right for no block.
  */
 extern bool gh_copy_begin(Relation index, Relation heap, int where, uint64 keep, GhCopied *copied);
 /*
- * Of a device: the copy is there, for all to look up, and the one before it is right for no block.  False: so is this
- * one by now.
+ * Of a device: the copy is there, for all to look up, and the one before it is right for no block.  False: so
+ * is this one by now.
  */
 extern bool gh_copy_publish(Relation index, const GhCopied *copied);
 /* The copy that a device has, or has had; false: there is none. */

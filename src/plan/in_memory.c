@@ -172,8 +172,8 @@ cached_page_cost(const RelOptInfo *rel)
 }
 
 /*
- * What so many pages of a table take that are in memory, of what was charged for them.  As in PostgreSQL's costs, it is not divided among
- * processes: one of them reads the index that a bitmap comes from.
+ * What so many pages of a table take that are in memory, of what was charged for them.  As in PostgreSQL's
+ * costs, it is not divided among processes: one of them reads the index that a bitmap comes from.
  */
 static Cost
 cached_cost(const RelOptInfo *rel, Cost charged, double pages)

@@ -15,9 +15,10 @@
 #define GH_DESCENT_PAGE_COST 50.0
 
 /*
- * A page at random that is found in shared_buffers, with the row that is looked at there; what it takes more where it is read from the
- * system's cache; and a page that is read behind another one.  In cpu_tuple_cost.  Fitted to queries of tables of 110 and 380 MB beside
- * 128 MB of shared_buffers, as what PostgreSQL's plans for them take beside plans of this engine.
+ * A page at random that is found in shared_buffers, with the row that is looked at there; what it takes more
+ * where it is read from the system's cache; and a page that is read behind another one.  In cpu_tuple_cost.
+ * Fitted to queries of tables of 110 and 380 MB beside 128 MB of shared_buffers, as what PostgreSQL's plans
+ * for them take beside plans of this engine.
  */
 #define GH_POOL_PAGE_COST 25.0
 #define GH_CACHE_PAGE_COST 20.0

@@ -19,8 +19,9 @@
 /* ------------------------------------------------------------------- requests */
 
 /*
- * Room for all rows of pages to go back, or of a table or groups, as the engine asks for, where the client's is less: of
- * pages that stay rows hardly ever do, and of what an engine has made, and so requests of many need no large buffers.
+ * Room for all rows of pages to go back, or of a table or groups, as the engine asks for, where the client's
+ * is less: of pages that stay rows hardly ever do, and of what an engine has made, and so requests of many
+ * need no large buffers.
  */
 static const char *
 make_room_for_back(GhRunning *running, GhPipelineRequest *request)

@@ -29,10 +29,10 @@
 #define GH_COPY_HEAP_MAX(all, participants) ((all) / (4 + 2 * (participants)))
 
 /*
- * On a device a table of all rows is made of pages that are there in 0.6 ns a row.  To tell keys apart takes a share of
- * that for all rows of the copy; rows that are not right are read on the host, each in so many times that; to begin with
- * it takes as long as so many rows; and so does a part of the outer rows, which are looked up among changed keys, too
- * (BENCHMARKS.md, "The index on a GPU").
+ * On a device a table of all rows is made of pages that are there in 0.6 ns a row.  To tell keys apart takes
+ * a share of that for all rows of the copy; rows that are not right are read on the host, each in so many
+ * times that; to begin with it takes as long as so many rows; and so does a part of the outer rows, which are
+ * looked up among changed keys, too (BENCHMARKS.md, "The index on a GPU").
  */
 #define GH_APART_SHARE GH_WITH_FAULT_POINTS(0.0, 0.3)
 #define GH_APART_TIMES GH_WITH_FAULT_POINTS(8, 500)
@@ -125,7 +125,8 @@ typedef struct GhCopyBlocks
 #define GH_COPY_BITS 32
 
 /*
- * Of a copy on a device: what its table keeps of an entry is the block of its row, and then the columns, by their numbers.
+ * Of a copy on a device: what its table keeps of an entry is the block of its row, and then the columns, by
+ * their numbers.
  */
 #define GH_DEVICE_COPY_BLOCK 0
 #define GH_DEVICE_COPY_COLUMN(c) ((c) + 1)
@@ -133,8 +134,8 @@ typedef struct GhCopyBlocks
 extern void gh_index_copies_register(const GhIndexCopyMethods *methods);
 extern const GhIndexCopyMethods *gh_index_copy_methods(void);
 /*
- * Sets rows, generation and number of blocks of the one that there is, which is not attached, and its place in the list;
- * false: there is none.
+ * Sets rows, generation and number of blocks of the one that there is, which is not attached, and its place
+ * in the list; false: there is none.
  */
 extern bool gh_index_copy_look(Relation index, GhIndexCopy *copy, int *place);
 /* Asks for its blocks, of which the table has so many; in the current context. */
@@ -150,8 +151,8 @@ extern bool gh_copy_is_stale(const GhCopyBlocks *blocks);
 /* Likewise of one on a device, which nobody makes on a standby. */
 extern void gh_copy_make_again_on_device(Relation index, const GhCopyBlocks *blocks);
 /*
- * Looks a device's copy up, and asks for its blocks; false: it is not right for all of the table's blocks that another one would
- * be right for, or there is none.
+ * Looks a device's copy up, and asks for its blocks; false: it is not right for all of the table's blocks
+ * that another one would be right for, or there is none.
  */
 extern bool gh_copy_is_right_on_device(Relation index, Relation heap, int device, GhIndexCopy *copy, GhCopyBlocks *blocks);
 /* GhPages.has_blocks, of GhCopyBlocks. */

@@ -252,9 +252,9 @@ load_attribute(const Rows *rows, GhPageAttribute step, const GhColumn *column, G
 }
 
 /*
- * The columns that have no fixed place, of some tuples such as nearly all are: with all attributes, none of them NULL, and
- * varlenas whose headers are one byte.  What is looked at lies in the page, and at the end it is seen whether it was in the
- * tuples.  False: some are others, and what was read does not count.
+ * The columns that have no fixed place, of some tuples such as nearly all are: with all attributes, none of
+ * them NULL, and varlenas whose headers are one byte.  What is looked at lies in the page, and at the end it
+ * is seen whether it was in the tuples.  False: some are others, and what was read does not count.
  */
 static inline bool
 walk_together(const Rows *rows, const GhVector *vectors, uint32_t first, const uint32_t *numbers, bool near_end,
@@ -294,8 +294,8 @@ walk_together(const Rows *rows, const GhVector *vectors, uint32_t first, const u
 /* -------------------------------------------------------------- tuple by tuple */
 
 /*
- * Steps over attributes of the kinds that nearly all are, up to this one: of a fixed length, or varlenas whose header is one
- * byte.  One that does not lie in the tuple is for the next step to see.
+ * Steps over attributes of the kinds that nearly all are, up to this one: of a fixed length, or varlenas
+ * whose header is one byte.  One that does not lie in the tuple is for the next step to see.
  */
 static void
 skip_plain(const GhPageShape *shape, const uint8_t *page, const GhPageTuple *tuple, GhPageWalk *walk,
@@ -334,8 +334,8 @@ skip_plain(const GhPageShape *shape, const uint8_t *page, const GhPageTuple *tup
 }
 
 /*
- * The value of the next attribute, of the kinds that nearly all are: an integer of 4 or 8 bytes, or a varlena whose header
- * is one byte.  False: it is for gh_page_find() to see to.
+ * The value of the next attribute, of the kinds that nearly all are: an integer of 4 or 8 bytes, or a varlena
+ * whose header is one byte.  False: it is for gh_page_find() to see to.
  */
 static inline bool
 load_plain(const Rows *rows, const GhPageTuple *tuple, GhPageWalk *walk, const GhColumn *column, GhVector vector,
@@ -439,8 +439,8 @@ may_go_along(const Rows *rows, uint32_t i)
 }
 
 /*
- * The first n tuples of a group; where that is not all of it, the first one is done once more.  False: each is to be walked by
- * itself.
+ * The first n tuples of a group; where that is not all of it, the first one is done once more.  False: each
+ * is to be walked by itself.
  */
 static bool
 walk_group(const Rows *rows, const GhVector *vectors, uint32_t first, uint32_t reach, uint32_t *numbers, uint32_t n,

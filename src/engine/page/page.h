@@ -232,8 +232,8 @@ typedef enum GhLeafEntryKind
 } GhLeafEntryKind;
 
 /*
- * The entry of a line of a leaf page, as a tuple, and the block of its row.  The tuple has all attributes that an
- * entry may have.
+ * The entry of a line of a leaf page, as a tuple, and the block of its row.  The tuple has all attributes
+ * that an entry may have.
  */
 GH_EVERYWHERE GhLeafEntryKind
 gh_leaf_entry(const uint8_t *page, uint32_t page_bytes, uint32_t lines, uint32_t number, GhPageTuple *tuple,

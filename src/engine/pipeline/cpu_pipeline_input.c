@@ -38,8 +38,8 @@ all_dropped(const GhVectorBatch *batch, uint32_t first)
 }
 
 /*
- * Some rows of level 0, from one of them up to another: those that go back, or whose places are listed.  Of a page with
- * the numbers of their lines, by row; else first is the number of the first one.
+ * Some rows of level 0, from one of them up to another: those that go back, or whose places are listed.  Of a
+ * page with the numbers of their lines, by row; else first is the number of the first one.
  */
 static void
 put_some_back(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t from, uint32_t end, uint64_t first,
@@ -346,8 +346,8 @@ do_page(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t page)
 }
 
 /*
- * Appends a page's rows to those that were loaded.  False: it is to be done by itself, since it is refused, it is put into
- * its place, or some of its lines are told back; or there is no room for its rows.
+ * Appends a page's rows to those that were loaded.  False: it is to be done by itself, since it is refused,
+ * it is put into its place, or some of its lines are told back; or there is no room for its rows.
  */
 static bool
 gather_page(GhCpuPipeline *pipeline, GhPipelineRequest *request, uint32_t page)

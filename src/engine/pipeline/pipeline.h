@@ -82,9 +82,9 @@ typedef struct GhGroupColumn
 } GhGroupColumn;
 
 /*
- * Columns of the program whose attribute is at most natts come from the source.  Of pages, attribute n is
- * the tuple's, or the entry's.  Of groups it is columns[n - 1]: how such a column is loaded only says its class, by the kind of
- * GH_LOAD that has it.
+ * Columns of the program whose attribute is at most natts come from the source.  Of pages, attribute n is the
+ * tuple's, or the entry's.  Of groups it is columns[n - 1]: how such a column is loaded only says its class,
+ * by the kind of GH_LOAD that has it.
  */
 typedef struct GhPipelineSource
 {
@@ -176,15 +176,15 @@ typedef enum GhSinkKind
 } GhSinkKind;
 
 /*
- * Few groups, behind few probes: engines add to them while they read pages, and take larger requests.  Behind more
- * probes few rows are left, which are better listed, and then added.
+ * Few groups, behind few probes: engines add to them while they read pages, and take larger requests.  Behind
+ * more probes few rows are left, which are better listed, and then added.
  */
 #define GH_FEW_GROUPS 2048
 #define GH_FEW_PROBES 2
 
 /*
- * How texts compare, of an aggregate by its number: less than 0, 0, or more.  What compares as equal is the same bytes.
- * May not throw.
+ * How texts compare, of an aggregate by its number: less than 0, 0, or more.  What compares as equal is the
+ * same bytes. May not throw.
  */
 typedef struct GhTextOrder
 {
@@ -389,9 +389,10 @@ typedef struct GhPipelineStats
 } GhPipelineStats;
 
 /*
- * A table that a pipeline made.  It does not change any more: of the calls of engine.h it takes GH_FIND, GH_COUNT and
- * statistics, and answers GH_INVALID to all others.  A request's keys are what the parts of the sink make of a row
- * (gh_key_part_add).  To requests it is a table of single values of value_size bytes, or a set where that is 0.
+ * A table that a pipeline made.  It does not change any more: of the calls of engine.h it takes GH_FIND,
+ * GH_COUNT and statistics, and answers GH_INVALID to all others.  A request's keys are what the parts of the
+ * sink make of a row (gh_key_part_add).  To requests it is a table of single values of value_size bytes, or a
+ * set where that is 0.
  */
 typedef struct GhMadeTable
 {
@@ -411,9 +412,9 @@ typedef struct GhMadeTable
 #define GH_OVERLAY_KEY UINT16_C(0x8000)
 
 /*
- * A table that a pipeline made, as this handle is to show it: with other columns, and without some keys, the rows of
- * which are looked up in another table.  Which keys these are is what the filter says: all that it may have, also those
- * that were never added.
+ * A table that a pipeline made, as this handle is to show it: with other columns, and without some keys, the
+ * rows of which are looked up in another table.  Which keys these are is what the filter says: all that it
+ * may have, also those that were never added.
  */
 typedef struct GhTableOverlay
 {
@@ -599,8 +600,9 @@ typedef struct GhPipelineIntake
 } GhPipelineIntake;
 
 /*
- * A request that is submitted.  GH_BUSY: it is one that the pipeline takes, and is the engine's to do; it is counted in
- * the intake, and *rows are lines of all pages, or rows.  Else the error, which the request has, too.
+ * A request that is submitted.  GH_BUSY: it is one that the pipeline takes, and is the engine's to do; it is
+ * counted in the intake, and *rows are lines of all pages, or rows.  Else the error, which the request has,
+ * too.
  */
 extern GhStatus gh_pipeline_request_take(GhPipeline *pipeline, GhPipelineRequest *request, GhPipelineIntake *intake,
 										 uint64_t *rows);

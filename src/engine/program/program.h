@@ -71,8 +71,8 @@ typedef struct GhVectorBatch
 } GhVectorBatch;
 
 /*
- * Where a loop over so many rows ends, within the vectors' memory: it needs no remainder loop, without which compilers do not
- * vectorise at -O2.  They must see where it is used that it is a multiple.
+ * Where a loop over so many rows ends, within the vectors' memory: it needs no remainder loop, without which
+ * compilers do not vectorise at -O2.  They must see where it is used that it is a multiple.
  */
 GH_EVERYWHERE uint32_t
 gh_loop_rows(uint32_t nrows)
@@ -398,8 +398,8 @@ extern size_t gh_batch_bytes(const GhProgram *program);
 extern void gh_batch_prepare(GhVectorBatch *batch, const GhProgram *program, void *memory);
 
 /*
- * The same, for rows that gh_batch_make_ready makes ready, before they are set: the constants of so many rows are there
- * then, and values that no row has set can be read.  It costs as much as there are rows.
+ * The same, for rows that gh_batch_make_ready makes ready, before they are set: the constants of so many rows
+ * are there then, and values that no row has set can be read.  It costs as much as there are rows.
  */
 extern void gh_batch_begin(GhVectorBatch *batch, const GhProgram *program, void *memory);
 extern void gh_batch_extend(GhVectorBatch *batch, uint32_t nrows);
