@@ -14,6 +14,7 @@
 #include "access/relation.h"
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
+#include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/rel.h"
 

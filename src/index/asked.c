@@ -9,6 +9,7 @@
 
 #include "access/xlog.h"
 #include "port/pg_bitutils.h"
+#include "storage/bufmgr.h"
 
 #include "index/places.h"
 #include "service/faults.h"

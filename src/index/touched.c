@@ -26,6 +26,7 @@
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
+#include "storage/bufmgr.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "utils/snapmgr.h"
