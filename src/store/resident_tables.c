@@ -426,10 +426,11 @@ gh_resident_table_may_stay(const GhTableSource *source, uint64 bytes)
 
 /*
  * A place for a table of so many bytes; NULL: there is no room.  Others go for it if such a table is wanted
- * for the second time: queries with another constant each time do not drive out what is used again.
+ * for the second time: queries with another constant each time do not drive out what is used again.  Or if it
+ * is the copy of an index, which somebody has asked for.
  */
 static ResidentTable *
-make_place(const TableKey *key, uint64 bytes)
+make_place(const TableKey *key, uint64 bytes, bool is_copy)
 {
 	int			device = (int) key->file.device;
 	uint64		most = most_bytes(device);
@@ -438,7 +439,7 @@ make_place(const TableKey *key, uint64 bytes)
 
 	if (bytes > most)
 		return NULL;
-	if ((place == NULL || bytes_on(device) + bytes > most) && !was_wanted(key))
+	if ((place == NULL || bytes_on(device) + bytes > most) && !is_copy && !was_wanted(key))
 		return NULL;
 	while (bytes_on(device) + bytes > most)
 		if (free_oldest(device, &freed) == 0)
@@ -542,7 +543,8 @@ gh_resident_table_keep(const GhTableSource *source, GhRef root, uint64 rows)
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	sweep(source);
 	/* another session may have been first */
-	table = find_table(&source->key) != NULL ? NULL : make_place(&source->key, bytes);
+	table = find_table(&source->key) != NULL ? NULL :
+		make_place(&source->key, bytes, source->rows.generation > 0);
 	if (table != NULL && gh_service_entry_hold(root))
 	{
 		gh_service_table_stays(root);

@@ -2,6 +2,7 @@
 # of either, promoted, with VACUUM in several processes, dumped and restored; what amcheck finds in them, of each entry and
 # each row.  WAL of them is PostgreSQL's own, checked page by page as it is replayed.
 use GpuHash::Test;
+use POSIX ();
 use GpuHash::Index;
 use Time::HiRes qw(time sleep);
 
@@ -71,7 +72,12 @@ $server->query("CREATE UNLOGGED TABLE unlogged AS SELECT i AS k FROM generate_se
 		sleep 0.05;
 	}
 	is(kill('STOP', $pid), 1, 'a session that builds is held');
+	# with a lock that all others need, it may be: then it goes on after a while
+	my $watch = fork // die $!;
+	if (!$watch) { sleep 20; kill 'CONT', $pid; POSIX::_exit(0) }
 	$server->query('DO $$ BEGIN FOR i IN 1 .. 400 LOOP EXECUTE format(\'CREATE TABLE gone%s (k int)\', i); COMMIT; EXECUTE format(\'DROP TABLE gone%s\', i); COMMIT; END LOOP; END $$');
+	kill 'KILL', $watch;
+	waitpid $watch, 0;
 	$server->query("SELECT pg_terminate_backend($pid)");
 	kill('CONT', $pid);
 	for (1 .. 200)
