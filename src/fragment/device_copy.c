@@ -7,8 +7,8 @@
  * one that is made of pages does, but for as long as the copy is known: whatever becomes of the relation, it is the
  * copy's (../store/resident_tables.c).  Each query asks for the blocks that it is right for, in the query's snapshot
  * (../index/README, "Copies").  Where there are others, keys are told apart: those of which an entry is on such a
- * block, or a row that the query sees there, are changed (device_apart.c).  Where that would take longer than to make the table of pages that are on the device
- * (gh_copy_tells_apart), it is made of pages, as ever.
+ * block, or a row that the query sees there, are changed (device_apart.c).  Where that would take longer than to make
+ * the table of pages that are on the device (gh_copy_tells_apart), it is made of pages, as ever.
  *
  * No query makes a copy for this: gpuhash_prewarm() of the index does.  One that there is is made again in the
  * background, where it is not right for many blocks.

@@ -37,7 +37,7 @@ typedef struct GhCopyReader
 	GhMarks    *marks;			/* none is set: all rows of the table are without a match */
 	GhTable    *stale;			/* blocks that the copy is not right for and has entries on; NULL: there are none */
 	GhSupply   *keys;			/* its groups are the changed keys */
-	GhReadRow    *rows;
+	GhReadRow  *rows;			/* that were read */
 	uint64		nrows;
 } GhCopyReader;
 

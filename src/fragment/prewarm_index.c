@@ -1,7 +1,7 @@
 /*
  * prewarm_index.c
- *		gpuhash_prewarm() of an index: makes its copies before a join needs them, on each GPU, and in shared memory for what the
- *		CPU engine does.
+ *		gpuhash_prewarm() of an index: makes its copies before a join needs them, on each GPU, and in shared memory
+ *		for what the CPU engine does.
  */
 #include "postgres.h"
 

@@ -69,12 +69,19 @@ pinned_room(const GhSupply *supply)
 	return Min(Min(left, allowed / (uint32) Max(supply->nsupplies, 1)) / GH_SUPPLY_REQUESTS, most);
 }
 
+/* Whether pages of the relation may stay where they are. */
+static bool
+may_pin(const GhSupply *supply, int device, Relation relation)
+{
+	return supply->engine->reads_pool != NULL && supply->engine->reads_pool(device) &&
+		!RelationUsesLocalBuffers(relation) && pinned_room(supply) >= GH_SUPPLY_MIN;
+}
+
 /* Whether pages may stay where they are; the supply's pages are set. */
 bool
 gh_supply_may_pin(const GhSupply *supply, int device)
 {
-	return supply->engine->reads_pool != NULL && supply->engine->reads_pool(device) &&
-		!RelationUsesLocalBuffers(supply->pages->relation) && pinned_room(supply) >= GH_SUPPLY_MIN;
+	return may_pin(supply, device, supply->pages->relation);
 }
 
 /*
@@ -84,8 +91,7 @@ gh_supply_may_pin(const GhSupply *supply, int device)
 bool
 gh_supply_pins_pages(GhSupply *supply, Relation relation)
 {
-	supply->pins = supply->engine->reads_pool != NULL && supply->engine->reads_pool(supply->device) &&
-		!RelationUsesLocalBuffers(relation) && pinned_room(supply) >= GH_SUPPLY_MIN;
+	supply->pins = may_pin(supply, supply->device, relation);
 	return supply->pins && gh_supply_take_buffers(supply) && supply->pins;
 }
 

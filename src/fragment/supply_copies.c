@@ -14,7 +14,7 @@
 
 #include "fragment/supply.h"
 
-/* Whether there is no room for another page, of which `ncopies` of `copy_room` are copies. */
+/* Whether there is no room for another page. */
 static bool
 is_full(const GhSupply *supply, const GhSupplyRequest *request)
 {

@@ -623,11 +623,17 @@ blocks_of_copy(Relation index, Relation heap, const GhIndexCopy *copy, uint32 *b
 static bool
 look_up_on_device(Relation index, int device, uint64 *generation, BlockNumber *nblocks)
 {
+	GhTableSource *source;
 	GhCopied	copied;
+	bool		there;
 
+	if (!gh_copy_look_up(index, device, &copied))
+		return false;
 	/* it may have been given up, or gone with its worker */
-	if (!gh_copy_look_up(index, device, &copied) ||
-		!gh_resident_table_is_there(gh_resident_table_source_of_copy(index, copied.generation, device)))
+	source = gh_resident_table_source_of_copy(index, copied.generation, device);
+	there = gh_resident_table_is_there(source);
+	pfree(source);
+	if (!there)
 		return false;
 	*generation = copied.generation;
 	*nblocks = copied.nblocks;

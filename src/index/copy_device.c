@@ -293,7 +293,7 @@ begin_supply(DeviceMaker *maker)
 
 /* --------------------------------------------------------------------- the whole */
 
-/* False: there is none; *later: it is too early for one. */
+/* False: there is none. */
 static bool
 fill(DeviceMaker *maker)
 {

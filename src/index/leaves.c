@@ -3,8 +3,8 @@
  *		Reads the leaf pages of an index, from the first one by their links to the right, as nbtree writes
  *		them: their entries, or the pages as they are.
  *
- * Each page is copied under its share lock, and looked at afterwards: on a leaf page, entries move under a
- * pin.  A page that is split meanwhile has its entries on itself and pages to its right, which come later;
+ * Each page is copied under its share lock, or pinned for who can tell that it has changed since, and looked
+ * at afterwards: on a leaf page, entries move under a pin.  A page that is split meanwhile has its entries on itself and pages to its right, which come later;
  * the link that is followed is that of the copy.  Pages that are half-dead or deleted have no entries, and
  * lead to the right.
  *

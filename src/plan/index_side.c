@@ -232,31 +232,20 @@ gh_index_is_copied(Oid index_oid)
 }
 
 /* The index's copy may change until the query runs, which is what makes this an estimate. */
+static double
+copied_share_of(PlannerInfo *root, RelOptInfo *rel, Oid index, bool on_device)
+{
+	GhCopiedShare *known = &gh_note(root, rel)->copied[on_device];
+
+	if (known->index != index)
+		*known = (GhCopiedShare) {index, right_share(root, rel, index, on_device)};
+	return known->share;
+}
+
 double
 gh_index_copied_share(PlannerInfo *root, RelOptInfo *rel, Oid index)
 {
-	GhNote	   *note = gh_note(root, rel);
-
-	if (note->copied_index != index)
-	{
-		note->copied_share = right_share(root, rel, index, false);
-		note->copied_index = index;
-	}
-	return note->copied_share;
-}
-
-/* The same of the copy on a device. */
-static double
-device_share(PlannerInfo *root, RelOptInfo *rel, Oid index)
-{
-	GhNote	   *note = gh_note(root, rel);
-
-	if (note->device_index != index)
-	{
-		note->device_share = right_share(root, rel, index, true);
-		note->device_index = index;
-	}
-	return note->device_share;
+	return copied_share_of(root, rel, index, false);
 }
 
 bool
@@ -299,7 +288,7 @@ gh_device_copied_share(PlannerInfo *root, const GhJoinStep *step, const RelOptIn
 
 	if (!OidIsValid(index))
 		return 0;
-	share = device_share(root, inner->parent, index);
+	share = copied_share_of(root, inner->parent, index, true);
 	if (workers > 0 || gh_step_fills_inner(step))
 		return share < 1 || (workers > 0 && gh_step_fills_inner(step)) ? 0 : share;
 	if (share < 1 && !gh_copy_tells_apart(inner->parent->tuples, (1 - share) * inner->parent->tuples, outerrel->rows))
@@ -359,7 +348,7 @@ gh_copy_saves(PlannerInfo *root, Path *join)
 		return Max(saved(join, share), 0);
 	/* one that is right but for rows that do not fit in memory is not made again */
 	if (inner->parent->allvisfrac < GH_VISIBLE_SHARE ||
-		gh_note(root, inner->parent)->copied_share > 1 - GH_REMADE_SHARE || !may_be_made(index))
+		gh_note(root, inner->parent)->copied[false].share > 1 - GH_REMADE_SHARE || !may_be_made(index))
 		return 0;
 	gh_real_cost(inner, &startup, &total);
 	return inner->parent->allvisfrac * (total + gh_build_tuple_cost * inner->rows);

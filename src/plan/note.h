@@ -30,6 +30,13 @@ typedef struct GhRowColumns
 	Relids		fetched;		/* tables with none of these */
 } GhRowColumns;
 
+/* Of a table's index that was asked about last: for what share of blocks a copy is right; 0: there is none. */
+typedef struct GhCopiedShare
+{
+	Oid			index;
+	double		share;
+} GhCopiedShare;
+
 /* Each field names the function that fills it, when it is called for the first time. */
 typedef struct GhNote
 {
@@ -91,11 +98,8 @@ typedef struct GhNote
 	bool		returns_rows;	/* they can be returned by a GpuHashRows */
 	GhRowColumns row_columns;
 
-	/* gh_copy_saves: of a table's index that was asked about last, for what share of blocks its copy is right; 0: there is none */
-	Oid			copied_index;
-	double		copied_share;
-	Oid			device_index;	/* likewise, of its copy on a device */
-	double		device_share;
+	/* gh_index_copied_share: of its copy in shared memory, and on a device */
+	GhCopiedShare copied[2];
 
 	/* look_up (key_values.c): of columns of a table, rows of pg_statistic for what its conditions leave */
 	List	   *key_statistics;
