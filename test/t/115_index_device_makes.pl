@@ -200,13 +200,13 @@ for my $case ([0, ''], [2, ''], [9, ''], [2, 'UNLOGGED'], [9, 'UNLOGGED'])
 
 sub memory_used { return well($other, "SELECT memory_used FROM gpuhash_devices WHERE engine = 'cuda'") }
 
-# as before, at last
+# no more than before, at last; less where a table of the join before has gone
 sub nothing_left
 {
 	my ($what, $before) = @_;
 	my $used;
-	for (1 .. 300) { last if ($used = memory_used()) == $before; sleep 0.02 }
-	return is($used, $before, "$what: no memory of the device is left");
+	for (1 .. 300) { last if ($used = memory_used()) <= $before; sleep 0.02 }
+	return cmp_ok($used, '<=', $before, "$what: no memory of the device is left");
 }
 
 fresh($ROWS);
@@ -362,7 +362,8 @@ unlike($server->log, qr/PANIC|TRAP:|terminated by signal/, 'nothing failed');
 $service->stop;
 
 # of two devices each has one
-{
+SKIP: {
+	skip 'two devices: GPUHASH_GPUS does not say that there are two', 1 if ($ENV{GPUHASH_STAND_IN} || '') eq 'no' && ($ENV{GPUHASH_GPUS} || 1) < 2;
 	my $two = GpuHash::Service->new(devices => 2, conf => ['shared_buffers = 128MB']);
 	ok($two->wait_ready, 'two devices are ready');
 	my $in = $two->server->session;
