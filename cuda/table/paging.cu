@@ -169,7 +169,7 @@ headroom(const cuda_table *table)
 }
 
 /* What the device has free, beside the headroom; asking takes a while. */
-static uint64_t
+uint64_t
 device_free_bytes(const cuda_table *table)
 {
 	size_t		memory_free = 0;

@@ -549,16 +549,6 @@ search_entry(const table_view &view, const entry_list &list, const move_journal 
 	candidates	candidate = key_candidates(view, hash_key(view.seed, entry.key));
 	bool		done = !listed;
 
-	/* new keys have found both buckets full; what was taken out of a halved one may have room in
-	 * its other */
-	if (journal.moves != nullptr)
-	{
-		search_result<L> none = {};
-
-		if (leading)
-			done = take_way<L>(view, entry, candidate, none, journal, gained);
-		done = __shfl_sync(ALL_LANES, done, 0, SEARCH_LANES);
-	}
 	for (int attempt = 0; attempt < SEARCH_ATTEMPTS; attempt++)
 	{
 		search_result<L> way;
@@ -673,6 +663,10 @@ GhStatus
 relocate_rounds(cuda_table *table, entry_list *list, uint8_t *flags,
 				uint32_t *const *spare, const move_journal *journal, GhError *error)
 {
+	/* new keys have found both buckets full; what was taken out of a halved one mostly has room in its
+	 * other, which a thread each finds sooner */
+	if (list->count > 0 && journal->moves != nullptr)
+		GH_TRY(relocate_once(table, false, list, flags, spare, journal, error));
 	if (list->count > 0)
 		GH_TRY(relocate_once(table, true, list, flags, spare, journal, error));
 	for (int round = 0; round < WALK_ROUNDS && list->count > 0; round++)

@@ -96,6 +96,18 @@ subtable_regions(const cuda_table *table, uint64_t buckets)
 	return view;
 }
 
+/* A subtable as kernels see it, with the hash function of subtable `number`. */
+subtable_view
+subtable_view_of(const cuda_table *table, uint32_t number, const subtable *sub)
+{
+	subtable_view view = subtable_regions(table, sub->buckets);
+
+	view.slots = sub->slots;
+	view.values = sub->values;
+	view.seed = hash_subtable_seed(table->options.seed, number);
+	return view;
+}
+
 /* Bounds of the steering bits: theorem 1, or even ones while order is kept. */
 static void
 make_bounds(const cuda_table *table, table_view *view)
@@ -120,12 +132,7 @@ table_make_view(const cuda_table *table)
 	table_view	view = {};
 
 	for (uint32_t i = 0; i < table->options.subtables; i++)
-	{
-		view.sub[i] = subtable_regions(table, table->sub[i].buckets);
-		view.sub[i].slots = table->sub[i].slots;
-		view.sub[i].values = table->sub[i].values;
-		view.sub[i].seed = hash_subtable_seed(table->options.seed, i);
-	}
+		view.sub[i] = subtable_view_of(table, i, &table->sub[i]);
 	view.subtables = table->options.subtables;
 	view.pairs = hash_pair_count(table->options.subtables);
 	view.value_size = table->slot_value_size;

@@ -261,6 +261,7 @@ extern uint64_t paging_bytes(const cuda_table *table, const void *memory);
 extern GhStatus paging_copy(cuda_table *table, void *to, const void *from, uint64_t bytes,
 							GhError *error);
 extern GhStatus paging_settle(cuda_table *table, GhError *error);
+extern uint64_t device_free_bytes(const cuda_table *table);
 extern uint64_t paging_keys(const cuda_table *table, uint64_t most);
 
 /* ----------------------------------------------------------------- table.cu */
@@ -280,6 +281,9 @@ extern void subtable_free(cuda_table *table, subtable *sub);
 extern uint64_t subtable_bytes(const cuda_table *table, uint64_t buckets);
 /* The regions of a subtable of that many buckets, and the buckets of one: seed and slots are left. */
 extern subtable_view subtable_regions(const cuda_table *table, uint64_t buckets);
+/* A subtable as kernels see it, with the hash function of subtable `number`. */
+extern subtable_view subtable_view_of(const cuda_table *table, uint32_t number,
+									  const subtable *sub);
 extern table_view table_make_view(const cuda_table *table);
 extern GhStatus table_erase(cuda_table *table, GhError *error);
 /* Waits for what was submitted and makes the device current, before a table call. */
@@ -568,16 +572,13 @@ extern GhStatus cuda_table_export(GhTable *handle, GhCursor *cursor, uint64_t ca
 								  void *keys, void *values, uint64_t *count,
 								  GhError *error);
 
-/* ---------------------------------------------------------------- resize.cu */
+/* ------------------------------------------------------- resize.cu, shrink.cu */
 
 extern GhStatus table_make_room(cuda_table *table, uint64_t keys, bool together,
 								GhError *error);
 extern GhStatus table_upsize(cuda_table *table, GhError *error);
 extern void table_note_crowded(cuda_table *table, uint64_t slots);
 extern GhStatus table_downsize_if_due(cuda_table *table, bool flush, GhError *error);
-/* Doubles smallest subtables until there are that many slots in all. */
-extern GhStatus table_grow_slots(cuda_table *table, uint64_t slots, bool together,
-								 GhError *error);
 
 /* ------------------------------------------- cuda/pipeline/pipeline_rows.cu */
 

@@ -162,8 +162,8 @@ fill_to(Subject *s, double fill, uint64_t *keys, uint64_t most, uint64_t *first,
 	}
 }
 
-/* Keys come until one subtable, just doubled, is larger than all others: then the filled
- * factor is as low as growing makes it. */
+/* Keys come until one subtable, just doubled, is larger than all others, or all have been
+ * doubled: then the filled factor is as low as growing makes it. */
 static void
 fill_to_first(Subject *s, uint64_t *keys, uint64_t most, uint64_t *end)
 {
@@ -188,7 +188,8 @@ fill_to_first(Subject *s, uint64_t *keys, uint64_t most, uint64_t *end)
 			if (stats.subtable[i].slots * stats.subtables > slots_of(&stats))
 				larger++;
 		}
-	} while ((larger != 1 || stats.upsizes == upsizes) && *end < 4 * most);
+	} while ((stats.upsizes == upsizes || (larger != 1 && stats.upsizes - upsizes < stats.subtables)) &&
+			 *end < 4 * most);
 	CHECK(s->c, *end < 4 * most, "%u of %u subtables are doubled", (unsigned) larger,
 		  (unsigned) stats.subtables);
 }
