@@ -114,18 +114,35 @@ device_attribute(int device, cudaDeviceAttr attribute)
 	return (uint32_t) value;
 }
 
-uint32_t
-resident_blocks_of(const cuda_table *table, const void *kernel, uint64_t elements)
+/* What the device says, or was found out before. */
+static uint32_t
+blocks_held(cuda_table *table, const void *kernel)
 {
-	uint32_t	wanted = blocks_for(elements);
-	uint32_t	most;
+	resident_kernel *known = table->resident;
 	int			blocks = 0;
 
+	for (uint32_t i = 0; i < RESIDENT_KERNELS && known->kernel != kernel; i++, known++)
+		if (known->kernel == nullptr)
+			break;
+	if (known < table->resident + RESIDENT_KERNELS && known->kernel == kernel)
+		return known->blocks;
 	if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, BLOCK_THREADS,
 													  0) != cudaSuccess)
 		(void) cudaGetLastError();
 	/* any number is right, a wrong one only slower */
-	most = (blocks > 0 ? (uint32_t) blocks : 4) * table->multiprocessors;
+	if (blocks <= 0)
+		blocks = 4;
+	if (known < table->resident + RESIDENT_KERNELS)
+		*known = {kernel, (uint32_t) blocks * table->multiprocessors};
+	return (uint32_t) blocks * table->multiprocessors;
+}
+
+uint32_t
+resident_blocks_of(cuda_table *table, const void *kernel, uint64_t elements)
+{
+	uint32_t	wanted = blocks_for(elements);
+	uint32_t	most = blocks_held(table, kernel);
+
 	/* over the bus, what is on its way shall be near each other */
 	if (table->stats.bytes_paged > 0 && most > PAGED_WAVE / BLOCK_THREADS)
 		most = PAGED_WAVE / BLOCK_THREADS;

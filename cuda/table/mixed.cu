@@ -394,7 +394,7 @@ mixed_once(cuda_table *table, const GhRequest *request, const slice_io *slice,
 	LAYOUT_DISPATCH(table, once_kernel<L><<<blocks_for(slice->count), BLOCK_THREADS, 0, lane->stream>>>(
 						table_make_view(table), *slice, *work, request->absent, lane->device_count));
 	LAUNCH_TRY(table, error);
-	return lane_count_read(table, lane, error);
+	return lane_count_look(table, lane, error);
 }
 
 /* Those of the others, of so many positions; counters go on. */

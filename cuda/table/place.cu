@@ -195,13 +195,15 @@ place_ahead(cuda_table *table, const entry_list *list, const place_lists *lists,
 	lane	   *lane = &table->lanes[0];
 	entry_list	full = *list;
 
-	LAYOUT_DISPATCH(table, free_listed_kernel<L><<<blocks_for(claims->dead_room), BLOCK_THREADS, 0,
-					lane->stream>>>(claims->dead, claims->dead_room, lane->device_count));
-	LAUNCH_TRY(table, error);
 	if (left == nullptr)
+	{
+		LAYOUT_DISPATCH(table, free_listed_kernel<L><<<blocks_for(claims->dead_room), BLOCK_THREADS, 0,
+						lane->stream>>>(claims->dead, claims->dead_room, lane->device_count));
+		LAUNCH_TRY(table, error);
 		return GH_OK;
+	}
 	full.positions = overflow_list;
-	return relocate_ahead(table, &full, GROUP_MAX, lists->flags, left, error);
+	return relocate_ahead(table, &full, GROUP_MAX, claims, lists->flags, left, error);
 }
 
 /* Runs place_kernel; with `left` what it lists may have gone through relocation's first round. */

@@ -563,6 +563,18 @@ search_entry(const table_view &view, const entry_list &list, const move_journal 
 	return done;
 }
 
+/* Gives up the slots that place_kernel left BUSY, as far as they are listed. */
+template <typename L> static __device__ __forceinline__ void
+free_listed(const claim_view &claims, const counters *counts)
+{
+	uint32_t	dead = load_relaxed(&counts->dead);
+
+	if (dead > claims.dead_room)
+		dead = claims.dead_room;
+	for (uint64_t i = ELEMENT; i < dead; i += (uint64_t) gridDim.x * blockDim.x)
+		give_back<L>({reinterpret_cast<typename L::word_type *>(claims.dead[i]), 0, 0});
+}
+
 /*
  * A list's entries; those that are left go to another one.  With ahead_most it is right behind
  * place_kernel, whose list is only counted on the device: of so many at most, and none where equal
@@ -571,7 +583,7 @@ search_entry(const table_view &view, const entry_list &list, const move_journal 
 template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
 search_kernel(const __grid_constant__ table_view view, entry_list list,
 			  move_journal journal, uint8_t *flags, uint32_t *left, uint32_t ahead_most,
-			  counters *counts)
+			  claim_view claims, counters *counts)
 {
 	__shared__ uint32_t gained[GH_SUBTABLES_MAX];
 	uint32_t   *left_count = ahead_most != 0 ? &counts->appended : &counts->overflow;
@@ -579,6 +591,7 @@ search_kernel(const __grid_constant__ table_view view, entry_list list,
 
 	if (ahead_most != 0)
 	{
+		free_listed<L>(claims, counts);
 		list.count = load_relaxed(&counts->overflow);
 		if (load_relaxed(&counts->unclaimed) != 0 || list.count > ahead_most)
 			return;
@@ -620,7 +633,7 @@ relocate_once(cuda_table *table, bool search, entry_list *list, uint8_t *flags,
 		LAYOUT_DISPATCH(table, search_kernel<L><<<blocks_for((uint64_t) list->count * SEARCH_LANES),
 						BLOCK_THREADS, 0, lane->stream>>>(
 							table_make_view(table), *list, *journal, flags, overflow, 0,
-							lane->device_count));
+							claim_view {}, lane->device_count));
 	else
 		LAYOUT_DISPATCH(table, walk_kernel<L><<<blocks_for(list->count), BLOCK_THREADS, 0,
 						lane->stream>>>(table_make_view(table), *list, *journal, flags,
@@ -636,11 +649,11 @@ relocate_once(cuda_table *table, bool search, entry_list *list, uint8_t *flags,
 
 /*
  * The first round for the list that place_kernel leaves at list->positions, behind it in the stream: of
- * so many at most, into `left`, which counts->appended counts.
+ * so many at most, into `left`, which counts->appended counts.  Slots that place_kernel left BUSY become free.
  */
 GhStatus
-relocate_ahead(cuda_table *table, const entry_list *list, uint32_t most, uint8_t *flags,
-			   uint32_t *left, GhError *error)
+relocate_ahead(cuda_table *table, const entry_list *list, uint32_t most, const claim_view *claims,
+			   uint8_t *flags, uint32_t *left, GhError *error)
 {
 	lane	   *lane = &table->lanes[0];
 	uint64_t	keys = list->count < most ? list->count : most;
@@ -649,7 +662,7 @@ relocate_ahead(cuda_table *table, const entry_list *list, uint32_t most, uint8_t
 	LAYOUT_DISPATCH(table, search_kernel<L><<<
 						resident_blocks(table, search_kernel<L>, keys * SEARCH_LANES),
 						BLOCK_THREADS, 0, lane->stream>>>(table_make_view(table), *list, none, flags,
-														  left, most, lane->device_count));
+														  left, most, *claims, lane->device_count));
 	LAUNCH_TRY(table, error);
 	return GH_OK;
 }

@@ -141,9 +141,19 @@ struct lane
 	size_t		bytes;			/* of buffer */
 	counters   *device_count;
 	counters   *host_count;		/* page-locked */
+	bool		count_clear;	/* device_count is all zeroes */
 	GhRequest  *request;		/* whose piece is in flight, or NULL */
 	uint64_t	count;			/* keys of that piece */
 };
+
+/* How many blocks of a kernel the device holds: asking takes as long as a launch. */
+struct resident_kernel
+{
+	const void *kernel;			/* NULL: none yet */
+	uint32_t	blocks;
+};
+
+#define RESIDENT_KERNELS 4
 
 struct cuda_table
 {
@@ -157,6 +167,7 @@ struct cuda_table
 	uint32_t	slot_value_size;
 	bool		ordered;		/* see "Order" in README */
 	uint32_t	multiprocessors;
+	resident_kernel resident[RESIDENT_KERNELS];	/* those that were asked for */
 	bool		failed;			/* the device did; error says how */
 	GhError		error;
 
@@ -242,12 +253,11 @@ extern bool allocation_fault(void);
 extern bool budget_take(const GhHost *host, uint64_t bytes);
 extern void budget_give(const GhHost *host, uint64_t bytes);
 extern cudaError_t launch_status(void);
-extern uint32_t resident_blocks_of(const cuda_table *table, const void *kernel,
-								   uint64_t elements);
+extern uint32_t resident_blocks_of(cuda_table *table, const void *kernel, uint64_t elements);
 
 /* Blocks of a kernel with FOR_ROUNDS: as many as the device holds, or fewer. */
 template <typename KERNEL> static inline uint32_t
-resident_blocks(const cuda_table *table, KERNEL kernel, uint64_t elements)
+resident_blocks(cuda_table *table, KERNEL kernel, uint64_t elements)
 {
 	return resident_blocks_of(table, reinterpret_cast<const void *>(kernel), elements);
 }
@@ -300,6 +310,7 @@ extern GhStatus lane_mark(cuda_table *table, lane *lane, int mark, GhError *erro
 extern GhStatus lane_add_times(cuda_table *table, lane *lane, GhError *error);
 extern GhStatus lane_count_reset(cuda_table *table, lane *lane, GhError *error);
 extern GhStatus lane_count_read(cuda_table *table, lane *lane, GhError *error);
+extern GhStatus lane_count_look(cuda_table *table, lane *lane, GhError *error);
 extern GhStatus lane_copy_in(cuda_table *table, lane *lane, void *device,
 							 const void *host, size_t bytes, GhError *error);
 extern GhStatus lane_copy_out(cuda_table *table, lane *lane, void *host,
@@ -496,7 +507,8 @@ extern void subtables_add_gains(cuda_table *table, const counters *count);
 /* -------------------------------------------------------------- relocate.cu */
 
 extern GhStatus relocate_ahead(cuda_table *table, const entry_list *list, uint32_t most,
-							   uint8_t *flags, uint32_t *left, GhError *error);
+							   const claim_view *claims, uint8_t *flags, uint32_t *left,
+							   GhError *error);
 extern GhStatus relocate_rounds(cuda_table *table, entry_list *list,
 								uint8_t *flags, uint32_t *const *spare,
 								const move_journal *journal, GhError *error);
