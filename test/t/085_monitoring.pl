@@ -113,6 +113,14 @@ is($found, $event, 'a session that waits for a device says so');
 $session->receive;
 $service->disarm;
 
+# the launcher, while there is nothing to do; workers of GPUs are in no database, and so not there
+$event = $version >= 170000 ? 'GpuhashReload' : 'Extension';
+$deadline = time + 20;
+$found = '';
+$found = well($other, "SELECT wait_event FROM pg_stat_activity WHERE backend_type = 'gpuhash reload launcher'") until $found eq $event || time > $deadline;
+is($found, $event, 'the launcher waits for work');
+is(well($other, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'gpuhash worker'"), 0, 'and no worker is seen, as the page says');
+
 # ------------------------------------------------------------ queries of the page
 # those of which 080 cannot compare what they print
 for my $block (grep { $_->{language} eq 'sql' && defined $_->{not_run} } @{ parse(contents("$FindBin::Bin/../../doc/monitoring.md"))->{blocks} })
