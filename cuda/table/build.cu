@@ -150,7 +150,7 @@ build_size(cuda_table *table, build_work *work, GhError *error)
 		keys = (uint64_t) ((double) keys * (1 + ESTIMATE_ERROR));
 		if (keys > work->list.count)
 			keys = work->list.count;
-		status = table_make_room(table, keys, false, error);
+		status = table_make_room(table, keys, GROW_LEAST, error);
 	}
 	/* without memory for so many: there may be fewer, and placing will tell */
 	work->lists.sized = status == GH_OK;
@@ -304,7 +304,7 @@ build_run(cuda_table *table, GhRequest *request, build_work *work, GhError *erro
 		return GH_STOPPED;
 	GH_TRY(build_place(table, work, &placed, &present, &stored, error));
 	/* the estimate may have been low */
-	GH_TRY(table_make_room(table, table->keys, false, error));
+	GH_TRY(table_make_room(table, table->keys, GROW_LEAST, error));
 	if (stop_seen(table))
 		return GH_STOPPED;
 	if (!stored)

@@ -218,7 +218,7 @@ change_run(cuda_table *table, GhOp op, const entry_list *list, const change_work
 	/* there may be more new keys than the sample had */
 	if (*done && (double) table->keys > table->options.fill_max * (double) table_slots(table))
 	{
-		GhStatus	status = table_make_room(table, table->keys, false, error);
+		GhStatus	status = table_make_room(table, table->keys, GROW_ALIKE, error);
 
 		if (status == GH_DEVICE_ERROR)
 			return status;

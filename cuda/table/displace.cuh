@@ -94,7 +94,7 @@ bucket_put(char *bucket, const whole_entry<L> &entry)
 
 /*
  * Copies that were taken back.  Other threads rely on slots being filled only, so
- * these stay BUSY until the kernel is over and the host has them freed.
+ * these stay BUSY until the kernel is over; the search behind it, or a kernel of its own, frees them.
  */
 struct dead_slots
 {

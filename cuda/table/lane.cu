@@ -160,7 +160,7 @@ count_report(cuda_table *table, lane *lane, bool clear, GhError *error)
 	return GH_OK;
 }
 
-/* Waits for the lane and has its counters in host_count. */
+/* Waits for the lane and has its counters in host_count; on the device they are zeroes then. */
 GhStatus
 lane_count_read(cuda_table *table, lane *lane, GhError *error)
 {

@@ -377,7 +377,7 @@ room_for_list(cuda_table *table, const entry_list *list, const place_lists *list
 									lane->device_count));
 	LAUNCH_TRY(table, error);
 	GH_TRY(lane_count_read(table, lane, error));
-	return table_make_room(table, table->keys + lane->host_count->matched, false, error);
+	return table_make_room(table, table->keys + lane->host_count->matched, GROW_ALIKE, error);
 }
 
 /* Takes out those of a list whose flag is set. */

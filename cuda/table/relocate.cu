@@ -11,7 +11,8 @@
  * the one or two moves.
  *
  * walk_kernel takes what is left, a thread a key.  A random walk along victims
- * and their other buckets finds a free slot.
+ * and their other buckets finds a free slot.  Of a subtable that was halved it takes all first, since most
+ * have room in their other bucket.
  *
  * In both the entries on the way move up by one, last first.  A thread owns a slot
  * from its compare-and-swap to BUSY until it stores another word there, and only the
@@ -676,8 +677,7 @@ GhStatus
 relocate_rounds(cuda_table *table, entry_list *list, uint8_t *flags,
 				uint32_t *const *spare, const move_journal *journal, GhError *error)
 {
-	/* new keys have found both buckets full; what was taken out of a halved one mostly has room in its
-	 * other, which a thread each finds sooner */
+	/* new keys have found both buckets full; what was taken out of a halved one has not looked */
 	if (list->count > 0 && journal->moves != nullptr)
 		GH_TRY(relocate_once(table, false, list, flags, spare, journal, error));
 	if (list->count > 0)

@@ -12,7 +12,7 @@
  * full are FREED in the new ones, for the keys that found it full are elsewhere.
  *
  * As long as memory is plentiful all subtables are doubled, which keeps them alike: no pair
- * of them is crowded while another has room, and keys stay in order (README, "Order").
+ * of them is crowded while another has room, and keys stay in order (README, "Resizing").
  *
  * A subtable's copy counts for the memory limit beside the original.
  */
@@ -24,7 +24,7 @@
 /* More than any device's memory has room for. */
 #define KEYS_MAX 1e15
 
-/* Memory is plentiful where this part of what is free is enough for all subtables doubled, beside the old ones. */
+/* Memory is plentiful where this part of what is free is enough for all new subtables. */
 #define PLENTIFUL_SHARE 64
 
 /* The bucket of a grown subtable that a key goes to. */
@@ -130,10 +130,9 @@ smallest(const uint64_t *buckets, uint32_t subtables)
 	return chosen;
 }
 
-/* Fills the new, larger buckets with the entries of sub, if there are any; sub stays as it is. */
+/* The entries of sub, which stays as it is, go to the new, larger buckets. */
 static GhStatus
-subtable_split(cuda_table *table, const subtable *sub, const subtable_view *grown,
-			   GhError *error)
+entries_split(cuda_table *table, const subtable *sub, const subtable_view *grown, GhError *error)
 {
 	cudaStream_t stream = table->lanes[0].stream;
 	uint64_t	old_slots = sub->buckets * table->bucket_slots;
@@ -141,12 +140,6 @@ subtable_split(cuda_table *table, const subtable *sub, const subtable_view *grow
 	subtable_view old = subtable_regions(table, sub->buckets);
 	split_factors factors = {grown->regions / old.regions, grown->span / old.span};
 
-	if (table->keys == 0)
-	{
-		CUDA_TRY(table, cudaMemsetAsync(grown->slots, 0xff, (uint64_t) grown->regions * grown->span * BUCKET_BYTES,
-										stream), error);
-		return GH_OK;
-	}
 	LAYOUT_DISPATCH(table, split_kernel<L><<<blocks_for(sub->buckets * TILE_LANES),
 					BLOCK_THREADS, 0, stream>>>(sub->slots, sub->buckets, old.span, *grown,
 												factors, table->options.seed, pairs));
@@ -159,6 +152,22 @@ subtable_split(cuda_table *table, const subtable *sub, const subtable_view *grow
 													table->options.seed, pairs));
 		LAUNCH_TRY(table, error);
 	}
+	return GH_OK;
+}
+
+/* Fills the new, larger buckets. */
+static GhStatus
+subtable_split(cuda_table *table, const subtable *sub, const subtable_view *grown,
+			   GhError *error)
+{
+	cudaStream_t stream = table->lanes[0].stream;
+
+	if (table->keys == 0)
+		CUDA_TRY(table, cudaMemsetAsync(grown->slots, 0xff, (uint64_t) grown->regions * grown->span *
+										BUCKET_BYTES, stream), error);
+	else
+		GH_TRY(entries_split(table, sub, grown, error));
+	/* other lanes read it next */
 	CUDA_TRY(table, cudaStreamSynchronize(stream), error);
 	return GH_OK;
 }
@@ -186,16 +195,28 @@ subtable_replace(cuda_table *table, uint32_t number, subtable *grown, GhError *e
 	return table->failed ? table_failed(table, cudaErrorUnknown, "cudaFree", error) : GH_OK;
 }
 
-/*
- * Chooses all subtables as large as the largest of `buckets`, if memory is plentiful and that many
- * keys fill them to fill_min.
- */
-static void
-choose_alike(const cuda_table *table, uint64_t keys, uint64_t *buckets)
+/* Is so much memory nothing, beside what is free? */
+static bool
+memory_is_plentiful(const cuda_table *table, uint64_t bytes)
 {
-	uint32_t	d = table->options.subtables;
 	uint64_t	limit = table->options.memory_limit;
 	uint64_t	held = table->stats.bytes + table->reserved;
+
+	if (table_pages(table) || (limit != 0 && (held > limit || bytes > (limit - held) / PLENTIFUL_SHARE)))
+		return false;
+	if (table->host.spare_device != nullptr)
+		return table->host.spare_device(table->host.ctx, bytes * PLENTIFUL_SHARE);
+	return bytes <= device_free_bytes(table) / PLENTIFUL_SHARE;
+}
+
+/*
+ * All subtables as large as the largest of `buckets`, which are enough.  False: that many keys would not fill
+ * them to fill_min, or memory is not plentiful.
+ */
+static bool
+choose_alike(const cuda_table *table, const uint64_t *buckets, uint64_t keys, uint64_t *alike)
+{
+	uint32_t	d = table->options.subtables;
 	uint64_t	most = buckets[0];
 	uint64_t	added = 0;
 
@@ -203,14 +224,13 @@ choose_alike(const cuda_table *table, uint64_t keys, uint64_t *buckets)
 		if (buckets[i] > most)
 			most = buckets[i];
 	for (uint32_t i = 0; i < d; i++)
+	{
 		if (table->sub[i].buckets != most)
 			added += subtable_bytes(table, most);
-	if ((double) keys < table->options.fill_min * (double) (d * most * table->bucket_slots) ||
-		(limit != 0 && (held > limit || added > (limit - held) / PLENTIFUL_SHARE)) ||
-		added > device_free_bytes(table) / PLENTIFUL_SHARE)
-		return;
-	for (uint32_t i = 0; i < d; i++)
-		buckets[i] = most;
+		alike[i] = most;
+	}
+	return (double) keys >= table->options.fill_min * (double) (d * most * table->bucket_slots) &&
+		memory_is_plentiful(table, added);
 }
 
 /* Gives subtables their new sizes one after the other; some may have them after an error. */
@@ -229,7 +249,7 @@ grow_in_turn(cuda_table *table, const uint64_t *buckets, GhError *error)
 	return GH_OK;
 }
 
-/* The same, but with the memory for all before any is changed. */
+/* The same, but with the memory for all before any is changed: all are grown or, for want of memory, none. */
 static GhStatus
 grow_together(cuda_table *table, const uint64_t *buckets, GhError *error)
 {
@@ -248,20 +268,16 @@ grow_together(cuda_table *table, const uint64_t *buckets, GhError *error)
 }
 
 /*
- * Doubles subtables, smallest first, until there are that many slots for so many keys.  The sizes
- * are chosen before anything is done, and refused whole if on the way the limit
- * would be passed.  With `together`, which takes more memory while it is done, all are
- * grown or none; without it more may be grown than must be.
+ * Chooses sizes with that many slots in all, by doubling the smallest; and refuses them if on the way to
+ * them, one after the other, the limit would be passed.
  */
 static GhStatus
-grow_slots(cuda_table *table, uint64_t wanted, uint64_t keys, bool together, GhError *error)
+choose_least(const cuda_table *table, uint64_t wanted, uint64_t *buckets, GhError *error)
 {
 	uint32_t	d = table->options.subtables;
 	uint64_t	slots = table_slots(table);
 	uint64_t	held = table->stats.bytes + table->reserved;
 	uint64_t	limit = table_pages(table) ? 0 : table->options.memory_limit;
-	uint64_t	buckets[GH_SUBTABLES_MAX];
-	GhStatus	status;
 
 	for (uint32_t i = 0; i < d; i++)
 		buckets[i] = table->sub[i].buckets;
@@ -276,8 +292,6 @@ grow_slots(cuda_table *table, uint64_t wanted, uint64_t keys, bool together, GhE
 		slots += buckets[i] * table->bucket_slots;
 		buckets[i] *= 2;
 	}
-	if (!together)
-		choose_alike(table, keys, buckets);
 	for (uint32_t i = 0; i < d; i++)
 	{
 		if (buckets[i] == table->sub[i].buckets)
@@ -289,18 +303,36 @@ grow_slots(cuda_table *table, uint64_t wanted, uint64_t keys, bool together, GhE
 								(unsigned long long) limit, (unsigned long long) wanted);
 		held -= subtable_bytes(table, table->sub[i].buckets);
 	}
-	status = together ? grow_together(table, buckets, error) :
-		grow_in_turn(table, buckets, error);
-	/* there may have been no memory for what is more than must be */
-	if (!together && status != GH_DEVICE_ERROR && table_slots(table) >= wanted)
-		status = GH_OK;
+	return GH_OK;
+}
+
+/*
+ * Grows to that many slots, if there are fewer, for so many keys.  The sizes are chosen before anything is
+ * done.  GROW_TOGETHER takes more memory while it is done.
+ */
+static GhStatus
+grow_slots(cuda_table *table, uint64_t wanted, uint64_t keys, table_growth growth, GhError *error)
+{
+	uint64_t	buckets[GH_SUBTABLES_MAX];
+	uint64_t	alike[GH_SUBTABLES_MAX];
+	GhStatus	status = GH_NO_MEMORY;
+
+	if (table_slots(table) >= wanted)
+		return paging_settle(table, error);
+	GH_TRY(choose_least(table, wanted, buckets, error));
+	if (growth == GROW_ALIKE && choose_alike(table, buckets, keys, alike))
+		status = grow_together(table, alike, error);
+	/* where there is no memory for more than must be, that will do */
+	if (status != GH_OK && status != GH_DEVICE_ERROR)
+		status = growth == GROW_TOGETHER ? grow_together(table, buckets, error) :
+			grow_in_turn(table, buckets, error);
 	/* where there was no device memory for old and new together, there may be now */
 	return status == GH_OK ? paging_settle(table, error) : status;
 }
 
 /* Doubles subtables until that many keys stay within fill_max. */
 GhStatus
-table_make_room(cuda_table *table, uint64_t keys, bool together, GhError *error)
+table_make_room(cuda_table *table, uint64_t keys, table_growth growth, GhError *error)
 {
 	double		slots = ceil((double) keys / table->options.fill_max);
 
@@ -309,12 +341,12 @@ table_make_room(cuda_table *table, uint64_t keys, bool together, GhError *error)
 		return gh_error_set(error, table->options.memory_limit != 0 ? GH_LIMIT : GH_NO_MEMORY,
 							"%llu keys are more than a table can have",
 							(unsigned long long) keys);
-	return grow_slots(table, (uint64_t) slots, keys, together, error);
+	return grow_slots(table, (uint64_t) slots, keys, growth, error);
 }
 
 /* Doubles the smallest subtable once, at least. */
 GhStatus
 table_upsize(cuda_table *table, GhError *error)
 {
-	return grow_slots(table, table_slots(table) + 1, table->keys, false, error);
+	return grow_slots(table, table_slots(table) + 1, table->keys, GROW_ALIKE, error);
 }

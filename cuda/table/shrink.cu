@@ -14,7 +14,7 @@
 #include "cuda/table/table.h"
 
 /* Moves a residual may take, on average, before downsizing is given up. */
-#define MOVES_PER_RESIDUAL 4
+#define MOVES_PER_RESIDUAL 6
 #define MOVES_EXTRA 256
 
 /* A downsizing must leave the table this far below fill_max, or a few inserts would

@@ -456,7 +456,7 @@ cuda_table_reserve(GhTable *handle, uint64_t keys, GhError *error)
 	if (table->rows != nullptr)
 		return gh_made_refuse(error);
 	GH_TRY(table_enter(table, error));
-	GH_TRY(table_make_room(table, keys, true, error));
+	GH_TRY(table_make_room(table, keys, GROW_TOGETHER, error));
 	/* what it has now is enough; it shrinks to what is enough, too */
 	slots = (uint64_t) ceil((double) keys / table->options.fill_max);
 	if (slots > table->floor_slots)

@@ -586,7 +586,15 @@ extern GhStatus cuda_table_export(GhTable *handle, GhCursor *cursor, uint64_t ca
 
 /* ------------------------------------------------------- resize.cu, shrink.cu */
 
-extern GhStatus table_make_room(cuda_table *table, uint64_t keys, bool together,
+/* Which subtables grow, where some must. */
+typedef enum table_growth
+{
+	GROW_LEAST,					/* smallest first, until there is room; some may have after an error */
+	GROW_ALIKE,					/* all, where memory is plentiful */
+	GROW_TOGETHER				/* as GROW_LEAST, but all of these or none */
+} table_growth;
+
+extern GhStatus table_make_room(cuda_table *table, uint64_t keys, table_growth growth,
 								GhError *error);
 extern GhStatus table_upsize(cuda_table *table, GhError *error);
 extern void table_note_crowded(cuda_table *table, uint64_t slots);

@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-#define GH_ABI_VERSION 16
+#define GH_ABI_VERSION 17
 
 /* Limits of a table, tested at their edges. */
 #define GH_SUBTABLES_MIN 2
@@ -131,6 +131,11 @@ typedef struct GhHost
 	 * to come, taken from its budget.  When a budget refuses, what is kept is freed first.  Any thread.
 	 */
 	const struct GhHost *lasting;
+	/*
+	 * NULL: what the device has free counts.  Whether so many bytes of the budget are nobody's, so that who takes
+	 * them takes nothing from others.  As take_device.
+	 */
+	bool		(*spare_device) (void *ctx, uint64_t bytes);
 } GhHost;
 
 /* ------------------------------------------------------------------- tables */

@@ -121,6 +121,18 @@ give_device(void *ctx, uint64_t bytes)
 	pg_atomic_fetch_sub_u64(&gh_table_entry_at(table->number)->bytes, (int64) bytes);
 }
 
+/* What resident pages have is somebody's, too, though they would give way. */
+static bool
+spare_device(void *ctx, uint64_t bytes)
+{
+	uint64		limit = pg_atomic_read_u64(&gh_worker.device->memory_limit);
+	uint64		used = pg_atomic_read_u64(&gh_worker.device->memory_used);
+
+	(void) ctx;
+	/* as it was noted last */
+	return used <= limit && bytes <= limit - used && bytes <= gh_worker.device->info.memory_free;
+}
+
 static bool
 take_paged(void *ctx, uint64_t bytes)
 {
@@ -148,6 +160,7 @@ gh_executor_host(GhWorkerTable *table, GhHost *host)
 	host->address = host_address;
 	host->take_device = take_device;
 	host->give_device = give_device;
+	host->spare_device = spare_device;
 	host->take_host = take_paged;
 	host->give_host = give_paged;
 	host->lasting = &lasting_host;

@@ -53,6 +53,12 @@ try_reserve(Context *c, TableType type, uint64_t most, uint64_t *keys)
 	if (room > KEYS_THAT_COUNT)
 		CHECK_U64(c, "upsizes within what was reserved", stats.upsizes, reserved.upsizes);
 	check_content(&s);
+	/* nor do keys that are there, however little room is left */
+	store_numbers(&s, keys, 0, room, storing_op(&s));
+	check_shape(c, s.table, &stats);
+	if (room > KEYS_THAT_COUNT)
+		CHECK_U64(c, "upsizes for keys that are there", stats.upsizes, reserved.upsizes);
+	check_content(&s);
 	store_numbers(&s, keys, 0, room, GH_DELETE);
 	CHECK_STATUS(c, "flush", c->engine->table_flush(s.table, &error), GH_OK);
 	check_shape(c, s.table, &stats);
