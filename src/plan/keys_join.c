@@ -42,8 +42,7 @@ find_keys(const IndexOptInfo *index, const RelOptInfo *keys, const List *clauses
 	const RestrictInfo *clause = linitial_node(RestrictInfo, clauses);
 	const OpExpr *op = (const OpExpr *) clause->clause;
 
-	if (!IsA(op, OpExpr) || list_length(op->args) != 2 || clause->pseudoconstant ||
-		get_op_opfamily_strategy(op->opno, index->opfamily[0]) != BTEqualStrategyNumber)
+	if (!IsA(op, OpExpr) || list_length(op->args) != 2 || clause->pseudoconstant)
 		return NULL;
 	for (int side = 0; side < 2; side++)
 	{
@@ -51,7 +50,7 @@ find_keys(const IndexOptInfo *index, const RelOptInfo *keys, const List *clauses
 		Node	   *other = list_nth(op->args, 1 - side);
 
 		if (IsA(var, Var) && var->varno == (int) index->rel->relid && var->varattno == index->indexkeys[0] &&
-			gh_keys_are_numbers(var->vartype, exprType(other)) &&
+			gh_keys_are_equal_by(index, op->opno, var->vartype, exprType(other)) &&
 			bms_is_subset(side == 0 ? clause->right_relids : clause->left_relids, keys->relids))
 			return (Expr *) other;
 	}

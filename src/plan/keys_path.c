@@ -27,6 +27,7 @@
 
 #include "compat.h"
 #include "compat_plan.h"
+#include "expr/key.h"
 #include "gpuhash.h"
 #include "plan/index_side.h"
 #include "plan/keys_path.h"
@@ -60,12 +61,23 @@ is_integer(Oid type)
  * Whether a copy has values of the type in the order of their numbers, in which those of that other type have
  * theirs.
  */
-bool
-gh_keys_are_numbers(Oid key, Oid other)
+static bool
+are_numbers(Oid key, Oid other)
 {
 	if (is_integer(key))
 		return is_integer(other);
 	return key == other && (key == DATEOID || key == TIMESTAMPOID || key == TIMESTAMPTZOID || key == TIMEOID);
+}
+
+/*
+ * Whether the operator finds, by the index, values that are the same number.  A user's operator class may
+ * call others equal, too.
+ */
+bool
+gh_keys_are_equal_by(const IndexOptInfo *index, Oid op, Oid key, Oid other)
+{
+	return are_numbers(key, other) && gh_operator_key_bits(op) > 0 &&
+		get_op_opfamily_strategy(op, index->opfamily[0]) == BTEqualStrategyNumber;
 }
 
 /* Whether the condition is that the index's key is one of an array's, which is the same for all rows. */
@@ -82,8 +94,7 @@ is_of_keys(const IndexOptInfo *index, RelOptInfo *rel, RestrictInfo *condition)
 	var = linitial(any->args);
 	array = lsecond(any->args);
 	return IsA(var, Var) && var->varno == (int) rel->relid && var->varattno == index->indexkeys[0] &&
-		gh_keys_are_numbers(var->vartype, get_element_type(exprType(array))) &&
-		get_op_opfamily_strategy(any->opno, index->opfamily[0]) == BTEqualStrategyNumber &&
+		gh_keys_are_equal_by(index, any->opno, var->vartype, get_element_type(exprType(array))) &&
 		!contain_var_clause(array) && !contain_subplans(array) && !contain_volatile_functions(array);
 }
 
@@ -114,13 +125,14 @@ has_columns(const IndexOptInfo *index, const RelOptInfo *rel)
 }
 
 /*
- * Whether a copy of the index may have all that is read of the relation, in the order of its only key column.
+ * Whether a copy of the index may have all that is read of the relation, in the order of its only key column,
+ * which has none for the planner where btree has no such operators.
  */
 bool
 gh_keys_has_index(const IndexOptInfo *index, const RelOptInfo *rel, Oid method)
 {
 	return index->relam == method && !index->hypothetical && index->indpred == NIL && index->nkeycolumns == 1 &&
-		!index->reverse_sort[0] && has_columns(index, rel);
+		index->sortopfamily != NULL && !index->reverse_sort[0] && has_columns(index, rel);
 }
 
 /* Of how many columns beside the key values are read. */

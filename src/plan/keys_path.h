@@ -62,7 +62,7 @@ typedef enum GhKeysPathPrivate
 extern const CustomPathMethods gh_keys_path_methods;
 
 extern void gh_keys_init(void);
-extern bool gh_keys_are_numbers(Oid key, Oid other);
+extern bool gh_keys_are_equal_by(const IndexOptInfo *index, Oid op, Oid key, Oid other);
 extern bool gh_keys_has_index(const IndexOptInfo *index, const RelOptInfo *rel, Oid method);
 extern int	gh_keys_others(const IndexOptInfo *index, const RelOptInfo *rel);
 extern Cost gh_keys_copy_cost(const IndexOptInfo *index, const RelOptInfo *rel, double nkeys, double rows, double share);

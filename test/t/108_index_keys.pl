@@ -112,6 +112,44 @@ my $seen = well($session, "SELECT string_agg(a::text, ' ' ORDER BY a) FROM (SELE
 is($seen, well($session, "SET gpuhash.enabled = off; SELECT string_agg(a::text, ' ' ORDER BY a) FROM s WHERE k = ANY ('{1, 10, 11, 12, 16}'); SET gpuhash.enabled = on"), 'a policy hides rows');
 well($session, 'RESET ROLE; ALTER TABLE s DISABLE ROW LEVEL SECURITY; DROP POLICY odd ON s');
 
+# A user's operators that call more values equal than are the same number: of an operator class that btree
+# has, too, and of none.  Their functions are not inlined.
+my $OF = '(bigint, bigint) RETURNS';
+my $IS = 'LANGUAGE plpgsql IMMUTABLE STRICT AS';
+for my $function (['eq', '='], ['lt', '<'], ['le', '<='], ['gt', '>'], ['ge', '>='])
+{
+	my ($name, $compares) = @$function;
+	my $more = $name eq 'eq' ? ', COMMUTATOR = =/, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES' : '';
+	well($session, "CREATE FUNCTION tens_$name$OF bool $IS 'BEGIN RETURN \$1 / 10 $compares \$2 / 10; END';
+		CREATE OPERATOR $compares/ (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = tens_$name$more)");
+}
+well($session, "CREATE FUNCTION tens_cmp$OF int $IS 'BEGIN RETURN sign(\$1 / 10 - \$2 / 10); END';
+	CREATE FUNCTION tens_hash(bigint) RETURNS int $IS 'BEGIN RETURN hashint8(\$1 / 10); END';
+	CREATE OPERATOR CLASS tens FOR TYPE bigint USING hash AS OPERATOR 1 =/, FUNCTION 1 tens_hash(bigint)");
+my $TENS = 'AS OPERATOR 1 </, OPERATOR 2 <=/, OPERATOR 3 =/, OPERATOR 4 >=/, OPERATOR 5 >/,
+	FUNCTION 1 tens_cmp(bigint, bigint)';
+my $TENS_FOR = 'CREATE OPERATOR CLASS tens FOR TYPE bigint USING';
+my $NO_TENS = 'DROP OPERATOR FAMILY tens USING btree; DROP OPERATOR FAMILY tens USING gpuhash';
+my $ADD = 'SELECT gpuhash_add_operator_classes()';
+for my $class ("$TENS_FOR btree $TENS; $ADD", "$NO_TENS; $TENS_FOR gpuhash $TENS")
+{
+	my $what = $class =~ /btree AS/ ? 'an operator class of btree' : 'one of ours alone';
+	well($session, "DROP TABLE IF EXISTS tens; $class");
+	well($session, 'CREATE TABLE tens AS SELECT i::bigint AS k, i AS a FROM generate_series(1, 8000) i;
+		CREATE INDEX tens_k ON tens USING gpuhash (k tens) INCLUDE (a)');
+	well($session, 'VACUUM ANALYZE tens; SET enable_seqscan = off; SET client_min_messages = warning');
+	well($session, "SELECT gpuhash_prewarm('tens_k')");
+	for my $condition ("k =/ ANY ('{1, 15, 16, 700, 7999}')", "k = ANY ('{1, 15, 16, 700, 7999}')",
+		'k =/ ANY (ARRAY(SELECT generate_series(5, 4000, 50)::bigint))', 'k IN (SELECT k FROM w)',
+		'EXISTS (SELECT FROM w WHERE w.k::bigint =/ tens.k)')
+	{
+		my $query = "SELECT count(*), sum(a) FROM (SELECT k, a FROM tens WHERE $condition OFFSET 0) r";
+		my $want = well($session, "SET gpuhash.enabled = off; $query; SET gpuhash.enabled = on");
+		is(well($session, $query), $want, "$what: $condition");
+	}
+	well($session, 'RESET enable_seqscan');
+}
+
 # ----------------------------------------------------------------------- rescans, cursors
 
 my $RESCANS = "SELECT g, (SELECT string_agg(a::text, ' ' ORDER BY a) FROM (SELECT a FROM s WHERE k = ANY (ARRAY[g, g + 5, NULL]) OFFSET 0) r) FROM generate_series(1, 40) g";
