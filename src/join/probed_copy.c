@@ -15,7 +15,7 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
+#include "access/relation.h"
 #include "access/tableam.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -579,6 +579,24 @@ tell(Reader *reader)
 	};
 }
 
+/* A copy that has what the join reads; false: there is none. */
+static bool
+find_in_index(Reader *reader)
+{
+	bool		found;
+
+	/* behind a cursor it may have been dropped in this transaction */
+	reader->index = try_relation_open(reader->js->index, AccessShareLock);
+	if (reader->index == NULL)
+		return declines(reader, GH_COPY_IS_NOT_THERE);
+	/* an insert whose place the visibility map does not tell yet looks for it in the index */
+	PredicateLockRelation(reader->index, reader->js->css.ss.ps.state->es_snapshot);
+	found = (reader->pages->nblocks >= GH_COPY_BLOCKS_MIN || declines(reader, GH_COPY_SMALL_TABLE)) &&
+		find_copy(reader) && (map_columns(reader) || declines(reader, GH_COPY_LACKS_COLUMNS));
+	relation_close(reader->index, NoLock);
+	return found;
+}
+
 /*
  * The pages are those of a scan of this process's own, beside the node's, which participants may share: each
  * has its own table of the rows that are not the copy's.
@@ -599,14 +617,8 @@ use_copy(GhJoinState *js, MemoryContext context)
 								 js->css.ss.ps.state->es_snapshot, 0, NULL, true, false);
 	gh_pages_init(&pages, context);
 	gh_pages_of_scan(&pages, scan);
-	reader.index = index_open(js->index, AccessShareLock);
 	reader.memory = MemoryContextMemAllocated(context, true);
-	/* an insert whose place the visibility map does not tell yet looks for it in the index */
-	PredicateLockRelation(reader.index, js->css.ss.ps.state->es_snapshot);
-	used = (reader.pages->nblocks >= GH_COPY_BLOCKS_MIN || declines(&reader, GH_COPY_SMALL_TABLE)) && find_copy(&reader) &&
-		(map_columns(&reader) || declines(&reader, GH_COPY_LACKS_COLUMNS));
-	index_close(reader.index, NoLock);
-	used = used && count_entries(&reader) && ((read_heap(&reader) && make_tables(&reader)) ||
+	used = find_in_index(&reader) && count_entries(&reader) && ((read_heap(&reader) && make_tables(&reader)) ||
 											  declines(&reader, GH_COPY_ROWS_DO_NOT_FIT));
 	gh_pages_end(&pages);
 	table_endscan(scan);

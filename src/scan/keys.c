@@ -20,7 +20,7 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
+#include "access/relation.h"
 #include "access/sysattr.h"
 #include "access/tableam.h"
 #include "access/xact.h"
@@ -258,8 +258,14 @@ static const char *
 why_not_copy(GhKeysNode *node)
 {
 	const CustomScan *cscan = (const CustomScan *) node->css.ss.ps.plan;
-	Relation	index = index_open(linitial_oid(list_nth(cscan->custom_private, GH_KEYS_INDEX)), AccessShareLock);
-	const char *why = why_not_asked(node, index);
+	Oid			relid = linitial_oid(list_nth(cscan->custom_private, GH_KEYS_INDEX));
+	Relation	index = try_relation_open(relid, AccessShareLock);
+	const char *why;
+
+	/* behind a cursor it may have been dropped in this transaction */
+	if (index == NULL)
+		return GH_COPY_IS_NOT_THERE;
+	why = why_not_asked(node, index);
 
 	if (why == NULL)
 		why = read_keys(node);
@@ -270,7 +276,7 @@ why_not_copy(GhKeysNode *node)
 		why = gh_keys_open_copy(node, index);
 		MemoryContextSwitchTo(saved);
 	}
-	index_close(index, NoLock);
+	relation_close(index, NoLock);
 	return why;
 }
 

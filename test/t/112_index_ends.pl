@@ -49,6 +49,16 @@ sub right
 		well($session, 'VACUUM (INDEX_CLEANUP on) s');
 		right("$sql: vacuumed", 1, $session);
 	}
+	# behind a cursor, which has not begun to read
+	for my $query ($QUERY, 'SELECT a FROM s WHERE k IN (SELECT k FROM o WHERE v < 300)')
+	{
+		is(well($session, $PREWARM), 't', 'there is a copy');
+		my $want = well($session, "SET gpuhash.enabled = off; $query; SET gpuhash.enabled = on");
+		like(well($session, "EXPLAIN (ANALYZE, COSTS OFF) $query"), qr/Blocks From Index/, 'a query takes it');
+		my $drop = "BEGIN; DECLARE c CURSOR FOR $query; DROP INDEX s_k; FETCH ALL FROM c; ROLLBACK";
+		my ($rows, $right) = map { join "\n", sort split /\n/, $_ } well($session, $drop), $want;
+		is($rows, $right, '  whose index is dropped behind a cursor');
+	}
 	$session->close;
 	unlike($server->log, qr/PANIC|TRAP:/, 'nothing failed');
 }
