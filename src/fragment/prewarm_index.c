@@ -5,7 +5,7 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
+#include "access/relation.h"
 #include "access/table.h"
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
@@ -128,15 +128,19 @@ static int64
 prewarm_index(Oid relid)
 {
 	Oid			heapid = IndexGetRelation(relid, true);
+	/* the table first, as whoever changes either locks them */
 	Relation	heap = OidIsValid(heapid) ? try_table_open(heapid, AccessShareLock) : NULL;
-	Relation	index;
+	Relation	index = heap != NULL ? try_relation_open(relid, AccessShareLock) : NULL;
 	BlockNumber blocks = 0;
 	BlockNumber there;
 
 	/* dropped meanwhile */
-	if (heap == NULL)
+	if (index == NULL)
+	{
+		if (heap != NULL)
+			table_close(heap, AccessShareLock);
 		return 0;
-	index = index_open(relid, AccessShareLock);
+	}
 	there = have_device_copies(index, heap);
 	if ((there == 0 || gh_engine_setting != GH_ENGINE_CUDA) && !have_copy(index, heap, &blocks) && there == 0)
 		ereport(ERROR,
@@ -144,7 +148,7 @@ prewarm_index(Oid relid)
 				 errmsg("no copy of index \"%s\" can be made", RelationGetRelationName(index)),
 				 errdetail("It is no index USING gpuhash on all rows of a table, its first column is no whole number, its table has too few all-visible pages, or there is no room."),
 				 errhint("VACUUM the table, or look at \"gpuhash.resident_memory\".")));
-	index_close(index, AccessShareLock);
+	relation_close(index, AccessShareLock);
 	table_close(heap, AccessShareLock);
 	return Max(blocks, there);
 }
@@ -177,7 +181,7 @@ gh_prewarm_index(Oid relid)
 	int64		blocks = 0;
 
 	check_index(relid);
-	indexes = find_all_inheritors(relid, AccessShareLock, NULL);
+	indexes = find_all_inheritors(relid, NoLock, NULL);
 	foreach(lc, indexes)
 		if (get_rel_relkind(lfirst_oid(lc)) == RELKIND_INDEX)
 			blocks += prewarm_index(lfirst_oid(lc));

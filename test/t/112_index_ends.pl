@@ -59,6 +59,27 @@ sub right
 		my ($rows, $right) = map { join "\n", sort split /\n/, $_ } well($session, $drop), $want;
 		is($rows, $right, '  whose index is dropped behind a cursor');
 	}
+	# who makes a copy locks the table first
+	well($session, 'CREATE TABLE parts (k int, a int) PARTITION BY RANGE (k);
+		CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (90000);
+		INSERT INTO parts SELECT i, i FROM generate_series(1, 8000) i;
+		CREATE INDEX parts_k ON parts USING gpuhash (k) INCLUDE (a)');
+	well($session, 'VACUUM parts');
+	for my $case (['s', 's_k', 's_k'], ['parts_1', 'parts_k', 'parts_1_k_a_idx'])
+	{
+		my ($table, $index, $anew) = @$case;
+		my $other = $server->session;
+		well($session, "BEGIN; LOCK TABLE $table IN ACCESS EXCLUSIVE MODE");
+		$other->send("SELECT gpuhash_prewarm('$index') > 0");
+		for (1 .. 500)
+		{
+			last if $server->query('SELECT count(*) FROM pg_locks WHERE NOT granted') > 0;
+			sleep 0.02;
+		}
+		well($session, "REINDEX INDEX $anew; COMMIT");
+		is(join('', $other->receive), 't', "$index: it waits without a lock that others need");
+		$other->close;
+	}
 	$session->close;
 	unlike($server->log, qr/PANIC|TRAP:/, 'nothing failed');
 }
