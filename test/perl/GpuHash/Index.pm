@@ -8,6 +8,10 @@
 #	well($session, $sql)						its output; a test fails if there is an error
 #	my @pids = write_until($server, $end, $seed, \%work)	a process for each number in %work that does its statements until that time: its sub
 #												makes one, after it has slept as long as it likes
+#												a fifth argument: errors that may come
+#	my @pids = fork_until($server, $end, $seed, $do, @numbers)	a process for each number that does
+#												$do->($session, $number) until that time
+#	note_error($server, $error); errors($server)	an error of such a process; all there were
 #	end_writers($server, @pids)					before that time
 #	my @result = find_wrong($server, $point, $compare)	what $compare->() returns with that point left out, whose last element is how many
 #												answers were wrong; three times, with other writers, until one is
@@ -22,7 +26,8 @@ use POSIX ();
 use Test::More ();
 use Time::HiRes qw(time sleep);
 
-our @EXPORT = qw(sums broken catch_up well write_until end_writers find_wrong needs $SECONDS_TO_FIND);
+our @EXPORT = qw(sums broken catch_up well write_until fork_until note_error errors end_writers find_wrong
+	needs $SECONDS_TO_FIND);
 
 our $SECONDS_TO_FIND = 40;
 
@@ -34,30 +39,61 @@ sub well
 	return $out;
 }
 
-sub write_until
+# Processes that do so until that time, each with a session and random numbers of its own.
+sub fork_until
 {
-	my ($server, $end, $seed, $work) = @_;
+	my ($server, $end, $seed, $do, @numbers) = @_;
 	my @pids;
 	unlink "$server->{dir}/stop";
-	for my $number (sort { $a <=> $b } keys %$work)
+	for my $number (sort { $a <=> $b } @numbers)
 	{
 		my $pid = fork // die "fork: $!";
 		push(@pids, $pid), next if $pid != 0;
 		srand($seed + $number);
 		eval {
 			my $session = $server->session;
-			$session->do('SET gpuhash.enabled = off; SET enable_seqscan = off');
-			while (time < $end && !-e "$server->{dir}/stop")
-			{
-				my (undef, $error) = $session->do($work->{$number}->(), 120);
-				# of two that wait for each other, and of keys that are there
-				print STDERR "# $error\n" if $error ne '' && $error !~ /40P01|deadlock|23505/;
-			}
+			$do->($session, $number) while time < $end && !-e "$server->{dir}/stop";
 			1;
-		} or print STDERR "# writer $number: $@";
+		} or note_error($server, "process $number: $@");
 		POSIX::_exit(0);
 	}
 	return @pids;
+}
+
+# Of such a process, for errors().
+sub note_error
+{
+	my ($server, $error) = @_;
+	print STDERR "# $error\n";
+	open my $file, '>>', "$server->{dir}/errors" or die $!;
+	print $file "$error\n";
+	close $file;
+	return;
+}
+
+sub errors
+{
+	my ($server) = @_;
+	open my $file, '<', "$server->{dir}/errors" or return '';
+	local $/;
+	return scalar <$file>;
+}
+
+sub write_until
+{
+	my ($server, $end, $seed, $work, $expected) = @_;
+	# of two that wait for each other, and of keys that are there; and of what follows in the transaction
+	$expected ||= qr/40P01|deadlock|23505|25P02|3B001/;
+	my $write = sub {
+		my ($session, $number) = @_;
+		$session->do('SET gpuhash.enabled = off; SET enable_seqscan = off') unless $session->{writes}++;
+		my $sql = $work->{$number}->();
+		for my $error (split /\n(?=\S*ERROR:)/, ($session->do($sql, 120))[1])
+		{
+			note_error($server, "$error: $sql") if $error =~ /(?:ERROR|FATAL|PANIC):/ && $error !~ $expected;
+		}
+	};
+	return fork_until($server, $end, $seed, $write, keys %$work);
 }
 
 sub end_writers
