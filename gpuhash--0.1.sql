@@ -266,6 +266,8 @@ CREATE FUNCTION gpuhash_table_stats(
 	OUT bytes_to_device bigint,
 	OUT bytes_from_device bigint,
 	OUT reads bigint,
+	OUT reads_cached bigint,
+	OUT reads_paged bigint,
 	OUT writes bigint)
 AS 'MODULE_PATHNAME', 'gpuhash_table_stats'
 LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL RESTRICTED;

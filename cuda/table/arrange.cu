@@ -17,11 +17,10 @@
 #include "cuda/table/table.h"
 
 /*
- * Bits that regions are picked by; the first of them tell enough of where a region is, in one pass of the
- * sort.
+ * Bits that regions are picked by.  All are sorted by: what is on its way is nearer then than by the first eight,
+ * and equal keys meet.
  */
 #define REGION_BITS 32
-#define ARRANGE_BITS 8
 
 /* Is it worth it for so many keys? */
 bool
@@ -59,14 +58,13 @@ move_kernel(char *to, const char *from, const uint32_t *positions, uint64_t coun
 
 /* With a NULL space it only tells how much it wants. */
 static cudaError_t
-sort_bits(const arrangement *order, void *space, size_t *space_bytes, uint32_t count, int bits,
-		  cudaStream_t stream)
+sort_bits(const arrangement *order, void *space, size_t *space_bytes, uint32_t count, cudaStream_t stream)
 {
 	try
 	{
 		return cub::DeviceRadixSort::SortPairs(space, *space_bytes, order->unsorted_bits, order->bits,
 											   order->unsorted, order->positions, (int) count,
-											   REGION_BITS - bits, REGION_BITS, stream);
+											   0, REGION_BITS, stream);
 	}
 	catch (...)
 	{
@@ -83,23 +81,16 @@ arrange_carve(carver *carver, uint64_t keys, arrangement *order)
 	order->bits = carver->array<uint32_t>(keys);
 	order->unsorted = carver->array<uint32_t>(keys);
 	order->positions = carver->array<uint32_t>(keys);
-	for (int bits = ARRANGE_BITS; bits <= REGION_BITS; bits += REGION_BITS - ARRANGE_BITS)
-	{
-		size_t		wanted = 0;
-
-		if (sort_bits(order, nullptr, &wanted, (uint32_t) keys, bits, nullptr) != cudaSuccess)
-			/* the failure is the device's and shows at the next call */
-			(void) cudaGetLastError();
-		if (wanted > order->space_bytes)
-			order->space_bytes = wanted;
-	}
+	if (sort_bits(order, nullptr, &order->space_bytes, (uint32_t) keys, nullptr) != cudaSuccess)
+		/* the failure is the device's and shows at the next call */
+		(void) cudaGetLastError();
 	order->space = carver->take(order->space_bytes);
 }
 
-/* Enqueues the sort; equal keys can be together, but where others have all bits of the region like them. */
+/* Enqueues the sort; equal keys are together, but where others have all bits of the region like them. */
 GhStatus
 arrange_keys(cuda_table *table, lane *lane, const void *keys, uint32_t count, const arrangement *order,
-			 bool equal_together, GhError *error)
+			 GhError *error)
 {
 	uint32_t	pairs = hash_pair_count(table->options.subtables);
 	size_t		bytes = order->space_bytes;
@@ -111,8 +102,7 @@ arrange_keys(cuda_table *table, lane *lane, const void *keys, uint32_t count, co
 		bits_kernel<<<blocks_for(count), BLOCK_THREADS, 0, lane->stream>>>(
 			static_cast<const uint64_t *>(keys), count, table->options.seed, pairs, order->unsorted_bits, order->unsorted);
 	LAUNCH_TRY(table, error);
-	CUDA_TRY(table, sort_bits(order, order->space, &bytes, count, equal_together ? REGION_BITS : ARRANGE_BITS,
-							  lane->stream), error);
+	CUDA_TRY(table, sort_bits(order, order->space, &bytes, count, lane->stream), error);
 	return GH_OK;
 }
 

@@ -226,7 +226,7 @@ slice_operate_arranged(cuda_table *table, GhRequest *request, const slice_io *sl
 	uint32_t	count = slice->count;
 	uint32_t	value_size = table->options.value_size;
 
-	GH_TRY(arrange_keys(table, lane, slice->keys, count, order, false, error));
+	GH_TRY(arrange_keys(table, lane, slice->keys, count, order, error));
 	GH_TRY(arrange_move(table, lane, order, const_cast<void *>(in->keys), slice->keys, count,
 						table->options.key_size, false, error));
 	GH_TRY(arrange_move(table, lane, order, const_cast<char *>(in->values), slice->values, count, value_size, false, error));
@@ -248,6 +248,7 @@ slice_run(cuda_table *table, GhRequest *request, uint64_t keys, bool arranged, G
 
 	GH_TRY(lane_mark(table, lane, 0, error));
 	GH_TRY(slice_copy_in(table, request, &slice, error));
+	GH_TRY(hot_forget(table, request->op, slice.keys, slice.count, error));
 	GH_TRY(lane_mark(table, lane, 1, error));
 	status = arranged ? slice_operate_arranged(table, request, &slice, &ordered, error) :
 		operation_of(request->op)->run(table, request, &slice, error);

@@ -7,7 +7,7 @@
  * (queue.cu), so there are no locks and no fences.  A request whose arrays are on
  * the device needs no memory, and its pieces are large.
  */
-#include "cuda/table/probe.cuh"
+#include "cuda/table/hot.cuh"
 #include "cuda/table/table.h"
 
 /* A piece's arrays in device memory. */
@@ -42,30 +42,38 @@ find_store(const table_view &view, const find_view &piece, uint64_t i, bool list
 		value_from_word(to, piece.absent, view.value_size);
 }
 
+/* Looks up the keys of lanes that ask; HOT: copies of entries first (hot.cu). */
+template <typename L, bool HOT> static __device__ __forceinline__ entry_place
+locate(const table_view &view, typename L::key_type key, bool asking, hot_use *use)
+{
+	return HOT ? warp_locate_hot<L>(view, key, asking, use) : warp_locate<L>(view, key, asking);
+}
+
 /*
  * Of lanes with equal keys side by side the first one looks the key up, and the others have what it
  * found: a key that comes often is read once for a warp.  All lanes of the warp come here.
  */
-template <typename L> static __device__ __forceinline__ entry_place
-locate_runs(const table_view &view, typename L::key_type key, bool listed)
+template <typename L, bool HOT> static __device__ __forceinline__ entry_place
+locate_runs(const table_view &view, typename L::key_type key, bool listed, hot_use *use)
 {
 	uint32_t	lane = threadIdx.x & 31;
 	typename L::key_type before = __shfl_up_sync(ALL_LANES, key, 1);
 	bool		first = listed && (lane == 0 || before != key);
 	uint32_t	firsts = __ballot_sync(ALL_LANES, first) & (ALL_LANES >> (31 - lane));
 	int			from = firsts == 0 ? 0 : 31 - __clz((int) firsts);
-	entry_place place = warp_locate<L>(view, key, first);
-	int			found = __shfl_sync(ALL_LANES, place.found ? 1 : 0, from);
+	entry_place place = locate<L, HOT>(view, key, first, use);
+	int			found = __shfl_sync(ALL_LANES, (place.found ? 1 : 0) | (use->hit ? 2 : 0), from);
 
 	place.loaded = __shfl_sync(ALL_LANES, (unsigned long long) place.loaded, from);
 	place.value = reinterpret_cast<char *>(
 		__shfl_sync(ALL_LANES, reinterpret_cast<unsigned long long>(place.value), from));
-	place.found = listed && found != 0;
+	place.found = listed && (found & 1) != 0;
+	use->hit = listed && (found & 2) != 0;
 	return place;
 }
 
 /* ARRANGED: equal keys are side by side, but where chance has another one between them. */
-template <typename L, bool ARRANGED> static __global__ void __launch_bounds__(BLOCK_THREADS)
+template <typename L, bool ARRANGED, bool HOT> static __global__ void __launch_bounds__(BLOCK_THREADS)
 find_kernel(const __grid_constant__ table_view view, find_view piece, counters *counts)
 {
 	typedef typename L::key_type key_type;
@@ -77,7 +85,9 @@ find_kernel(const __grid_constant__ table_view view, find_view piece, counters *
 		uint64_t	i = ELEMENT;
 		bool		listed = i < piece.count;
 		key_type	key = listed ? static_cast<const key_type *>(piece.keys)[i] : 0;
-		entry_place place = ARRANGED ? locate_runs<L>(view, key, listed) : warp_locate<L>(view, key, listed);
+		hot_use		use = {};
+		entry_place place = ARRANGED ? locate_runs<L, HOT>(view, key, listed, &use) :
+			locate<L, HOT>(view, key, listed, &use);
 
 		if (piece.values_out != nullptr)
 			find_store<L>(view, piece, i, listed, place);
@@ -94,6 +104,11 @@ find_kernel(const __grid_constant__ table_view view, find_view piece, counters *
 		}
 		sums.add_one(block_sums::ENTRIES, place.found);
 		sums.add_reads(view, place.reads);
+		if (HOT)
+		{
+			sums.add_one(block_sums::CACHED, use.hit);
+			sums.add_one(block_sums::FAR, use.far);
+		}
 	}
 	sums.end(counts, &counts->matched, 1);
 }
@@ -239,7 +254,12 @@ piece_look_up(cuda_table *table, lane *lane, const find_view *piece, bool arrang
 {
 	void		(*kernel) (table_view view, find_view piece, counters *counts) = nullptr;
 
-	LAYOUT_DISPATCH(table, kernel = arranged ? find_kernel<L, true> : find_kernel<L, false>);
+	if (table->hot.bytes != 0)
+		LAYOUT_DISPATCH(table, kernel = arranged ? find_kernel<L, true, true> :
+						find_kernel<L, false, true>);
+	else
+		LAYOUT_DISPATCH(table, kernel = arranged ? find_kernel<L, true, false> :
+						find_kernel<L, false, false>);
 	kernel<<<blocks_for(piece->count), BLOCK_THREADS, 0, lane->stream>>>(table_make_view(table), *piece,
 																		 lane->device_count);
 	LAUNCH_TRY(table, error);
@@ -248,11 +268,11 @@ piece_look_up(cuda_table *table, lane *lane, const find_view *piece, bool arrang
 
 /* A part of an arranged piece: kernels follow one another, so that what is on its way is near. */
 static find_view
-part_of(const cuda_table *table, const find_view *piece, uint32_t first)
+part_of(const cuda_table *table, const find_view *piece, uint32_t first, uint32_t most)
 {
 	find_view	part = *piece;
 
-	part.count = piece->count - first < PAGED_WAVE ? piece->count - first : PAGED_WAVE;
+	part.count = piece->count - first < most ? piece->count - first : most;
 	part.keys = static_cast<const char *>(piece->keys) + (size_t) first * table->options.key_size;
 	if (piece->values_out != nullptr)
 		part.values_out = piece->values_out + (size_t) first * table->options.value_size;
@@ -269,18 +289,19 @@ piece_arranged(cuda_table *table, lane *lane, const find_arrays *arrays, const f
 {
 	const arrangement *order = &arrays->order;
 	uint32_t	count = piece->count;
+	uint32_t	wave = paging_wave(table, count);
 	find_view	ordered = *piece;
 
 	ordered.keys = arrays->ordered.keys;
 	ordered.values_out = arrays->ordered.values_out;
 	ordered.flags_out = arrays->ordered.flags_out;
 	ordered.counts_out = arrays->ordered.counts_out;
-	GH_TRY(arrange_keys(table, lane, piece->keys, count, order, true, error));
+	GH_TRY(arrange_keys(table, lane, piece->keys, count, order, error));
 	GH_TRY(arrange_move(table, lane, order, const_cast<void *>(ordered.keys), piece->keys, count,
 						table->options.key_size, false, error));
-	for (uint32_t first = 0; first < count; first += PAGED_WAVE)
+	for (uint32_t first = 0; first < count; first += wave)
 	{
-		find_view	part = part_of(table, &ordered, first);
+		find_view	part = part_of(table, &ordered, first, wave);
 
 		GH_TRY(piece_look_up(table, lane, &part, true, error));
 	}
@@ -370,5 +391,7 @@ find_finish(cuda_table *table, lane *lane, GhError *error)
 	request->outcome.done += lane->count;
 	table->stats.reads += lane->count;
 	table->stats.bucket_reads += lane->host_count->bucket_reads;
+	table->stats.reads_cached += lane->host_count->cached;
+	table->stats.reads_paged += lane->host_count->far;
 	return lane_add_times(table, lane, error);
 }

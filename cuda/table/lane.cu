@@ -52,31 +52,6 @@ lane_destroy(cuda_table *table, lane *lane)
 }
 
 /*
- * Makes an idle lane's buffer at least that large; its content is lost.
- * Anything but GH_OK and GH_DEVICE_ERROR leaves the lane as it was, for a
- * smaller slice to try.
- */
-GhStatus
-lane_reserve(cuda_table *table, lane *lane, size_t bytes)
-{
-	uint64_t	limit = table->options.memory_limit;
-	void	   *buffer;
-	GhError		error;
-
-	if (bytes <= lane->bytes)
-		return GH_OK;
-	/* the first buffer of lane 0 is part of the table, whatever the limit */
-	if (limit != 0 && (lane != &table->lanes[0] || lane->bytes != 0) &&
-		bytes > limit / LANE_LIMIT_SHARE)
-		return GH_LIMIT;
-	GH_TRY(device_alloc(table, bytes, &buffer, &error));
-	device_free(table, lane->buffer, lane->bytes);
-	lane->buffer = buffer;
-	lane->bytes = bytes;
-	return table->failed ? GH_DEVICE_ERROR : GH_OK;
-}
-
-/*
  * Gives back a buffer of more than so many bytes.  What every operation needs for SLICE_MIN keys
  * stays, or all of it, when there is no memory for a smaller one.
  */
@@ -92,6 +67,65 @@ lane_shrink(cuda_table *table, lane *lane, size_t most)
 	device_free(table, lane->buffer, lane->bytes);
 	lane->buffer = buffer;
 	lane->bytes = table->lane_min_bytes;
+}
+
+/* Gives back what an idle lane has, but what every operation needs for SLICE_MIN keys; false: nothing was. */
+static bool
+lane_yield(cuda_table *table, lane *lane)
+{
+	size_t		before = lane->bytes;
+
+	if (lane == &table->lanes[0])
+		lane_shrink(table, lane, 0);
+	else
+	{
+		device_free(table, lane->buffer, lane->bytes);
+		lane->buffer = nullptr;
+		lane->bytes = 0;
+	}
+	return lane->bytes < before && !table->failed;
+}
+
+/* Would limit and budget allow that many bytes in the place of what the lane has? */
+static bool
+lane_could_have(const cuda_table *table, const lane *lane, size_t bytes)
+{
+	size_t		more = bytes - lane->bytes;
+
+	if (lane->bytes <= table->lane_min_bytes || !device_fits(table, more) || !budget_take(&table->host, more))
+		return false;
+	budget_give(&table->host, more);
+	return true;
+}
+
+/*
+ * Makes an idle lane's buffer at least that large; its content is lost.
+ * Anything but GH_OK and GH_DEVICE_ERROR leaves the lane as it was, or as it began, for a
+ * smaller slice to try.
+ */
+GhStatus
+lane_reserve(cuda_table *table, lane *lane, size_t bytes)
+{
+	uint64_t	limit = table->options.memory_limit;
+	void	   *buffer;
+	GhError		error;
+	GhStatus	status;
+
+	if (bytes <= lane->bytes)
+		return GH_OK;
+	/* the first buffer of lane 0 is part of the table, whatever the limit */
+	if (limit != 0 && (lane != &table->lanes[0] || lane->bytes != 0) &&
+		bytes > limit / LANE_LIMIT_SHARE)
+		return GH_LIMIT;
+	status = device_alloc(table, bytes, &buffer, &error);
+	/* a table that pages leaves little beside: the old buffer and the new one may be too much */
+	if (status == GH_LIMIT && lane_could_have(table, lane, bytes) && lane_yield(table, lane))
+		status = device_alloc(table, bytes, &buffer, &error);
+	GH_TRY(status);
+	device_free(table, lane->buffer, lane->bytes);
+	lane->buffer = buffer;
+	lane->bytes = bytes;
+	return table->failed ? GH_DEVICE_ERROR : GH_OK;
 }
 
 GhStatus

@@ -182,6 +182,14 @@ struct subtable_view
 	uint64_t	seed;			/* of its hash function */
 	uint32_t	regions;
 	uint32_t	span;			/* buckets of a region */
+	uint64_t	near_bytes;		/* of the slots; those behind are in the host's memory */
+};
+
+/* Copies of the entries that are used most (hot.cu). */
+struct hot_view
+{
+	char	   *buckets;
+	uint32_t	count;			/* buckets; 0: there are none */
 };
 
 /* A table as kernels see it, passed by value. */
@@ -199,6 +207,7 @@ struct table_view
 	uint32_t	count_reads;	/* sum up the buckets read, for the statistics */
 	uint32_t   *side_present;	/* SIDE_SLOTS: 1 where the key is there */
 	char	   *side_values;	/* SIDE_SLOTS, by value_size */
+	hot_view	hot;
 };
 
 /* Multi tables: what a slot's value is the number of. */
@@ -219,6 +228,8 @@ struct counters
 	uint64_t	values;			/* values of removed keys, or of all positions */
 	uint64_t	residuals;		/* entries too many for a halved bucket */
 	uint64_t	bucket_reads;
+	uint64_t	cached;			/* look-ups that copies of entries answered (hot.cu) */
+	uint64_t	far;			/* look-ups that read memory of the host */
 	uint64_t	gained[GH_SUBTABLES_MAX];	/* entries, wraps below zero */
 	uint32_t	present;		/* length of the list of keys that were there */
 	uint32_t	overflow;		/* length of the list of keys not placed */

@@ -32,6 +32,52 @@ load_relaxed(const uint32_t *word)
 	return value;
 }
 
+/* Two words at a 16-byte boundary. */
+struct __align__(16) word_pair
+{
+	uint64_t	x;
+	uint64_t	y;
+};
+
+/* 16 bytes at once, never in parts, though other threads store there. */
+static __device__ __forceinline__ word_pair
+load_whole(const void *place)
+{
+	word_pair	words;
+
+	asm volatile("{\n\t"
+				 ".reg .b128 held;\n\t"
+				 "ld.relaxed.gpu.global.b128 held, [%2];\n\t"
+				 "mov.b128 {%0, %1}, held;\n\t"
+				 "}"
+				 : "=l"(words.x), "=l"(words.y) : "l"(__cvta_generic_to_global(place)) : "memory");
+	return words;
+}
+
+/* The same of a store. */
+static __device__ __forceinline__ void
+store_whole(void *place, word_pair words)
+{
+	asm volatile("{\n\t"
+				 ".reg .b128 held;\n\t"
+				 "mov.b128 held, {%1, %2};\n\t"
+				 "st.relaxed.gpu.global.b128 [%0], held;\n\t"
+				 "}"
+				 : : "l"(__cvta_generic_to_global(place)), "l"(words.x), "l"(words.y) : "memory");
+}
+
+static __device__ __forceinline__ void
+store_relaxed(uint64_t *word, uint64_t value)
+{
+	asm volatile("st.relaxed.gpu.u64 [%0], %1;" : : "l"(word), "l"(value) : "memory");
+}
+
+static __device__ __forceinline__ void
+store_relaxed(uint32_t *word, uint32_t value)
+{
+	asm volatile("st.relaxed.gpu.u32 [%0], %1;" : : "l"(word), "r"(value) : "memory");
+}
+
 /*
  * 16 bytes of a bucket, not kept in L1, which random reads would only churn.
  * Words that other threads change are read whole, but maybe late.
@@ -85,13 +131,6 @@ compare_and_swap(uint32_t *word, uint32_t expected, uint32_t desired)
 {
 	return atomicCAS(word, expected, desired);
 }
-
-/* Two words at a 16-byte boundary. */
-struct __align__(16) word_pair
-{
-	uint64_t	x;
-	uint64_t	y;
-};
 
 /* 128-bit atomics came with compute capability 9.0. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

@@ -24,7 +24,7 @@
  */
 #include <cub/device/device_scan.cuh>
 
-#include "cuda/table/probe.cuh"
+#include "cuda/table/hot.cuh"
 #include "cuda/table/table.h"
 
 /* States of a key; any other number is the position that gave its value. */
@@ -85,7 +85,7 @@ struct mixed_work
 	place_lists lists;
 	/* by leader; the first two of keys that come again */
 	uint8_t    *there;			/* the key is in the table */
-	char	  **held;			/* where its value is */
+	uint64_t   *held;			/* where its value is, or the value, where it is together with the key */
 	uint32_t   *final;			/* the state that it ends in */
 	/* in the order of keys that come again */
 	key_order	order;
@@ -99,6 +99,13 @@ struct mixed_work
 };
 
 /* ------------------------------------------------------------------ kernels */
+
+/* Positions of a slice that are on their way at a time. */
+struct mixed_part
+{
+	uint32_t	first;
+	uint32_t	end;
+};
 
 /* What a position met and what must become of its key, if it is the key's last. */
 struct mixed_outcome
@@ -181,21 +188,22 @@ tell_outcomes(const mixed_work &work, const slice_io &slice, uint32_t value_size
 }
 
 /*
- * Operations are checked; positions for which order does not matter have their results; of the others,
- * which are listed, leaders look their keys up.
+ * Of a part of the slice: operations are checked; positions for which order does not matter have their
+ * results; of the others, which are listed, leaders look their keys up.
  */
-template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
-once_kernel(const __grid_constant__ table_view view, const __grid_constant__ slice_io slice,
+template <typename L, bool HOT> static __global__ void __launch_bounds__(BLOCK_THREADS)
+once_kernel(const __grid_constant__ table_view view, const __grid_constant__ slice_io slice, mixed_part part,
 			const __grid_constant__ mixed_work work, uint64_t absent, counters *counts)
 {
-	uint64_t	i = ELEMENT;
-	bool		listed = i < slice.count;
+	uint64_t	i = part.first + ELEMENT;
+	bool		listed = i < part.end;
 	uint32_t	group = listed ? work.group.place[i] : 0;
 	bool		again = listed && work.group.repeated[group] != 0;
 	bool		leader = listed && (!again || work.group.first[group] == (uint32_t) i);
 	mixed_outcome outcome = {};
 	typename L::key_type key = leader ? static_cast<const typename L::key_type *>(slice.keys)[i] : 0;
-	entry_place place = warp_locate<L>(view, key, leader);
+	hot_use		use;
+	entry_place place = HOT ? warp_locate_hot<L>(view, key, leader, &use) : warp_locate<L>(view, key, leader);
 	bool		invalid;
 	uint32_t	index;
 
@@ -220,7 +228,7 @@ once_kernel(const __grid_constant__ table_view view, const __grid_constant__ sli
 	else if (leader)
 	{
 		work.there[i] = place.found ? 1 : 0;
-		work.held[i] = place.value;
+		work.held[i] = L::together ? place.loaded : reinterpret_cast<uint64_t>(place.value);
 	}
 	tell_outcomes(work, slice, view.value_size, outcome, counts);
 	index = block_append_index(&counts->repeated, again);
@@ -248,7 +256,7 @@ maps_kernel(const __grid_constant__ mixed_work work, uint32_t count, const uint8
 /* The results of positions of keys that come again, each from the state that it met. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
 again_kernel(const __grid_constant__ mixed_work work, const __grid_constant__ slice_io slice, uint32_t count,
-			 uint64_t absent, uint32_t value_size, counters *counts)
+			 uint64_t absent, uint32_t value_size, bool together, counters *counts)
 {
 	uint64_t	i = ELEMENT;
 	mixed_outcome outcome = {};
@@ -269,8 +277,10 @@ again_kernel(const __grid_constant__ mixed_work work, const __grid_constant__ sl
 		outcome.op = slice.ops[outcome.position];
 		outcome.told = true;
 		outcome.present = state != STATE_GONE;
-		if (outcome.op == GH_FIND && outcome.present)
-			outcome.value = state == STATE_KEPT ? work.held[outcome.leader] :
+		if (outcome.op == GH_FIND && state == STATE_KEPT && together)
+			outcome.word = work.held[outcome.leader];
+		else if (outcome.op == GH_FIND && outcome.present)
+			outcome.value = state == STATE_KEPT ? reinterpret_cast<const char *>(work.held[outcome.leader]) :
 				slice.values + (uint64_t) state * value_size;
 		if (last)
 			decide_action(outcome, there, map_state(work.maps[i], state), value_size != 0);
@@ -351,7 +361,7 @@ mixed_carve(void *base, uint64_t keys, size_t *bytes)
 	/* flags of placing are by the position that gave the value: not the slice's */
 	work.lists.flags = carver.array<uint8_t>(keys);
 	work.there = carver.array<uint8_t>(keys);
-	work.held = carver.array<char *>(keys);
+	work.held = carver.array<uint64_t>(keys);
 	work.final = carver.array<uint32_t>(keys);
 	work.order = order_carve(&carver, &work.group, keys);
 	work.maps = carver.array<state_map>(keys);
@@ -387,14 +397,38 @@ mixed_once(cuda_table *table, const GhRequest *request, const slice_io *slice,
 	lane	   *lane = &table->lanes[0];
 	entry_list	list = {slice->keys, nullptr, nullptr, slice->count};
 	group_view	group = work->group;
+	uint32_t	wave = paging_wave(table, slice->count);
+	mixed_part	part;
 
 	group.ops = slice->ops;
 	GH_TRY(group_positions(table, &list, &group, GROUP_REPEATED, error));
 	GH_TRY(lane_count_reset(table, lane, error));
-	LAYOUT_DISPATCH(table, once_kernel<L><<<blocks_for(slice->count), BLOCK_THREADS, 0, lane->stream>>>(
-						table_make_view(table), *slice, *work, request->absent, lane->device_count));
-	LAUNCH_TRY(table, error);
+	for (part.first = 0; part.first < slice->count; part.first = part.end)
+	{
+		table_view	view = table_make_view(table);
+		uint32_t	blocks;
+
+		part.end = slice->count - part.first < wave ? slice->count : part.first + wave;
+		blocks = blocks_for(part.end - part.first);
+		if (table->hot.bytes != 0)
+			LAYOUT_DISPATCH(table, once_kernel<L, true><<<blocks, BLOCK_THREADS, 0, lane->stream>>>(
+								view, *slice, part, *work, request->absent, lane->device_count));
+		else
+			LAYOUT_DISPATCH(table, once_kernel<L, false><<<blocks, BLOCK_THREADS, 0, lane->stream>>>(
+								view, *slice, part, *work, request->absent, lane->device_count));
+		LAUNCH_TRY(table, error);
+	}
 	return lane_count_look(table, lane, error);
+}
+
+/* Has a leader's `held` the value itself? */
+static bool
+held_in_words(const cuda_table *table)
+{
+	bool		together = false;
+
+	LAYOUT_DISPATCH(table, together = L::together);
+	return together;
 }
 
 /* Those of the others, of so many positions; counters go on. */
@@ -411,7 +445,8 @@ mixed_again(cuda_table *table, const GhRequest *request, const slice_io *slice, 
 	LAUNCH_TRY(table, error);
 	CUDA_TRY(table, scan_maps(work, work->scan_space, &bytes, count, lane->stream), error);
 	again_kernel<<<blocks, BLOCK_THREADS, 0, lane->stream>>>(*work, *slice, count, request->absent,
-															 table->options.value_size, lane->device_count);
+															 table->options.value_size, held_in_words(table),
+															 lane->device_count);
 	LAUNCH_TRY(table, error);
 	return lane_count_read(table, lane, error);
 }
@@ -423,12 +458,20 @@ mixed_change(cuda_table *table, const slice_io *slice, const mixed_work *work,
 {
 	lane	   *lane = &table->lanes[0];
 	entry_list	list = {slice->keys, slice->values, work->changed, changed};
+	uint32_t	wave = paging_wave(table, changed);
 
+	static_assert(STATE_GONE == POSITION_NONE, "what hot_refresh is told of keys that are gone");
+	GH_TRY(hot_refresh(table, &list, work->final, error));
 	GH_TRY(lane_count_reset(table, lane, error));
-	LAYOUT_DISPATCH(table, change_kernel<L><<<blocks_for(changed), BLOCK_THREADS, 0,
-					lane->stream>>>(table_make_view(table), list, work->final,
-									lane->device_count));
-	LAUNCH_TRY(table, error);
+	for (uint32_t first = 0; first < changed; first += wave)
+	{
+		list.positions = work->changed + first;
+		list.count = changed - first < wave ? changed - first : wave;
+		LAYOUT_DISPATCH(table, change_kernel<L><<<blocks_for(list.count), BLOCK_THREADS, 0,
+						lane->stream>>>(table_make_view(table), list, work->final,
+										lane->device_count));
+		LAUNCH_TRY(table, error);
+	}
 	GH_TRY(lane_count_read(table, lane, error));
 	subtables_add_gains(table, lane->host_count);
 	table->keys -= lane->host_count->removed;

@@ -16,7 +16,7 @@
  *
  * Which pieces are where is not chosen by use.  The hash spreads the keys that are used most
  * over all pieces alike, so none is worth more than another; README, "Tables larger than the
- * device's memory", has the figures.
+ * device's memory", has the figures.  Of their entries the device has copies (hot.cu).
  *
  * The driver maps host memory since CUDA 12.2, and tells so since 12.9.  Where it does not, or the system
  * refuses, such a table is refused memory like any other.
@@ -161,11 +161,15 @@ table_pages(const cuda_table *table)
 /* ------------------------------------------------------ limits and budgets */
 
 static uint64_t
+headroom_of(uint64_t bytes)
+{
+	return bytes / HEADROOM_SHARE < HEADROOM_MAX ? bytes / HEADROOM_SHARE : HEADROOM_MAX;
+}
+
+static uint64_t
 headroom(const cuda_table *table)
 {
-	uint64_t	share = (table->stats.bytes + table->stats.bytes_paged) / HEADROOM_SHARE;
-
-	return share < HEADROOM_MAX ? share : HEADROOM_MAX;
+	return headroom_of(table->stats.bytes + table->stats.bytes_paged);
 }
 
 /* What the device has free, beside the headroom; asking takes a while. */
@@ -194,17 +198,39 @@ device_bytes_for(const cuda_table *table, uint64_t wanted)
 	return bytes < wanted && device_give_spare() ? device_free_bytes(table) : bytes;
 }
 
-/* Takes so many bytes from the budget of device memory, if the headroom is left. */
+/*
+ * Takes so many bytes from the budget of device memory, if the headroom is left, and that much
+ * for others.
+ */
 static bool
-take_with_headroom(const cuda_table *table, uint64_t bytes)
+take_with_headroom(const cuda_table *table, uint64_t bytes, uint64_t others)
 {
-	uint64_t	kept = headroom(table);
+	uint64_t	kept = headroom(table) + others;
 
 	if (!device_fits(table, bytes + kept) || !budget_take(&table->host, bytes + kept))
 		return false;
 	if (kept > 0)
 		budget_give(&table->host, kept);
 	return true;
+}
+
+/*
+ * Is there so much device memory beside what lanes have and may still have?  That is what was left when
+ * the device's memory was used up, before anything was paged.
+ */
+bool
+paging_has(const cuda_table *table, uint64_t bytes)
+{
+	uint64_t	kept = headroom_of(table->stats.bytes);
+	uint64_t	lanes = 0;
+
+	for (int i = 0; i < LANES; i++)
+		lanes += table->lanes[i].bytes;
+	bytes += lanes < kept ? kept - lanes : 0;
+	if (!device_fits(table, bytes) || !budget_take(&table->host, bytes))
+		return false;
+	budget_give(&table->host, bytes);
+	return device_bytes_for(table, bytes) >= bytes;
 }
 
 static bool
@@ -326,7 +352,7 @@ range_extend(cuda_table *table, paged_range *range, uint64_t *device_bytes, GhEr
 	uint64_t	bytes = range->piece_bytes;
 	GhStatus	status = GH_LIMIT;
 
-	if (*device_bytes >= bytes && take_with_headroom(table, bytes))
+	if (*device_bytes >= bytes && take_with_headroom(table, bytes, hot_bytes_wanted(table, 0)))
 	{
 		status = piece_create(table, bytes, false, piece, error);
 		*device_bytes -= bytes;
@@ -349,8 +375,11 @@ range_create(cuda_table *table, uint64_t bytes, void **memory, GhError *error)
 	paged_range *range = static_cast<paged_range *>(calloc(1, sizeof(paged_range)));
 	uint64_t	unit = PIECE_BYTES_MIN;
 	uint64_t	device_bytes = device_bytes_for(table, bytes);
+	uint64_t	copies = hot_bytes_wanted(table, device_bytes);
 	GhStatus	status = GH_OK;
 
+	/* what copies of entries take is beside what it has */
+	device_bytes -= copies < device_bytes ? copies : device_bytes;
 	if (range == nullptr)
 		return gh_error_set(error, GH_NO_MEMORY, "out of memory for a table's handle");
 	for (int on_host = 0; on_host <= 1; on_host++)
@@ -395,7 +424,7 @@ table_alloc(cuda_table *table, uint64_t bytes, void **memory, GhError *error)
 	if (!table_pages(table))
 		return device_alloc(table, bytes, memory, error);
 	*memory = nullptr;
-	if (take_with_headroom(table, bytes))
+	if (take_with_headroom(table, bytes, 0))
 	{
 		budget_give(&table->host, bytes);
 		if (bytes < PIECE_BYTES_MIN || device_bytes_for(table, bytes) >= bytes)
@@ -436,6 +465,19 @@ paging_bytes(const cuda_table *table, const void *memory)
 		if (range->start == reinterpret_cast<CUdeviceptr>(memory))
 			return range->on_host * range->piece_bytes;
 	return 0;
+}
+
+/*
+ * Bytes from there on that are on the device: of a range it has the first pieces, for the device's memory is
+ * used up before any of the host's, and moves begin in front.
+ */
+uint64_t
+paging_near_bytes(const cuda_table *table, const void *memory)
+{
+	for (const paged_range *range = table->paged; range != nullptr; range = range->next)
+		if (range->start == reinterpret_cast<CUdeviceptr>(memory))
+			return (range->count - range->on_host) * range->piece_bytes;
+	return UINT64_MAX;
 }
 
 /* ------------------------------------------------------------ copies, moves */
@@ -533,18 +575,14 @@ piece_move(cuda_table *table, paged_range *range, uint32_t number, GhError *erro
 	return status;
 }
 
-/*
- * Moves to the device what it has memory for.  No kernel of the table runs.  An error is the
- * device's failure alone.
- */
-GhStatus
-paging_settle(cuda_table *table, GhError *error)
+/* Moves to the device what it has memory for. */
+static GhStatus
+pieces_settle(cuda_table *table, GhError *error)
 {
-	uint64_t	device_bytes;
+	uint64_t	device_bytes = device_free_bytes(table);
+	uint64_t	copies = hot_bytes_wanted(table, 0);
 
-	if (table->stats.bytes_paged == 0)
-		return GH_OK;
-	device_bytes = device_free_bytes(table);
+	device_bytes -= copies < device_bytes ? copies : device_bytes;
 	for (paged_range *range = table->paged; range != nullptr; range = range->next)
 		for (uint32_t i = 0; i < range->count && range->on_host > 0; i++)
 		{
@@ -554,7 +592,7 @@ paging_settle(cuda_table *table, GhError *error)
 			if (!range->pieces[i].on_host)
 				continue;
 			if (stop_seen(table) || device_bytes < range->piece_bytes ||
-				!take_with_headroom(table, range->piece_bytes))
+				!take_with_headroom(table, range->piece_bytes, hot_bytes_wanted(table, 0)))
 				return GH_OK;
 			device_bytes -= range->piece_bytes;
 			status = piece_move(table, range, i, &why);
@@ -569,9 +607,34 @@ paging_settle(cuda_table *table, GhError *error)
 	return GH_OK;
 }
 
+/*
+ * Device memory that is there is used: first for copies of the entries that are used most (hot.cu).  No
+ * kernel of the table runs.  An error is the device's failure alone.
+ */
+GhStatus
+paging_settle(cuda_table *table, GhError *error)
+{
+	GH_TRY(hot_settle(table, error));
+	if (table->stats.bytes_paged == 0)
+		return GH_OK;
+	GH_TRY(pieces_settle(table, error));
+	/* nothing may be paged any more */
+	return table->stats.bytes_paged == 0 ? hot_settle(table, error) : GH_OK;
+}
+
 /* Keys of a piece or slice: few where their buckets are read over the bus, for the stop flag. */
 uint64_t
 paging_keys(const cuda_table *table, uint64_t most)
 {
 	return table->stats.bytes_paged > 0 && most > PAGED_KEYS_MAX ? PAGED_KEYS_MAX : most;
+}
+
+/*
+ * Of so many keys in the order of regions, those that a kernel has.  Of a large kernel those are on their
+ * way that multiprocessors have room for, which are near enough to each other unless very much is paged.
+ */
+uint32_t
+paging_wave(const cuda_table *table, uint32_t keys)
+{
+	return table->stats.bytes_paged > PAGED_WIDE && keys > PAGED_WAVE ? PAGED_WAVE : keys;
 }

@@ -88,9 +88,9 @@ mask_first(char *bucket, uint32_t mask)
 /*
  * Reads each lane's bucket, if it is not NULL, and compares it with the lane's
  * key.  All lanes of the warp come here.  What is read may be late; the caller
- * knows what that means.
+ * knows what that means.  WHOLE: others store to slots, and nothing looks at what was read again.
  */
-template <typename L> static __device__ __forceinline__ bucket_scan
+template <typename L, bool WHOLE = false> static __device__ __forceinline__ bucket_scan
 warp_scan(const char *bucket, typename L::key_type key)
 {
 	typedef typename L::key_type key_type;
@@ -110,7 +110,14 @@ warp_scan(const char *bucket, typename L::key_type key)
 
 		wanted[round] = __shfl_sync(ALL_LANES, key, asker);
 		read[round] = make_uint4(0, 0, 0, 0);
-		if (place != nullptr)
+		if (place != nullptr && WHOLE)
+		{
+			word_pair	words = load_whole(place + part * 16);
+
+			read[round] = make_uint4((uint32_t) words.x, (uint32_t) (words.x >> 32), (uint32_t) words.y,
+									 (uint32_t) (words.y >> 32));
+		}
+		else if (place != nullptr)
 			read[round] = load_fragment(place + part * 16);
 	}
 
@@ -373,6 +380,8 @@ struct block_sums
 	{
 		ENTRIES,				/* placed, found or removed */
 		READS,					/* buckets read */
+		CACHED,					/* answered by copies of entries */
+		FAR,					/* that read memory of the host */
 		GAINS,					/* by subtable */
 		WORDS = GAINS + GH_SUBTABLES_MAX
 	};
@@ -429,6 +438,10 @@ struct block_sums
 				add_relaxed(total, amount);
 			else if (threadIdx.x == READS)
 				add_relaxed(&counts->bucket_reads, amount);
+			else if (threadIdx.x == CACHED)
+				add_relaxed(&counts->cached, amount);
+			else if (threadIdx.x == FAR)
+				add_relaxed(&counts->far, amount);
 			else
 				add_relaxed(&counts->gained[threadIdx.x - GAINS],
 							sign < 0 ? 0 - amount : amount);

@@ -132,7 +132,10 @@ table_make_view(const cuda_table *table)
 	table_view	view = {};
 
 	for (uint32_t i = 0; i < table->options.subtables; i++)
+	{
 		view.sub[i] = subtable_view_of(table, i, &table->sub[i]);
+		view.sub[i].near_bytes = paging_near_bytes(table, table->sub[i].slots);
+	}
 	view.subtables = table->options.subtables;
 	view.pairs = hash_pair_count(table->options.subtables);
 	view.value_size = table->slot_value_size;
@@ -141,6 +144,7 @@ table_make_view(const cuda_table *table)
 	view.count_reads = table->options.timing ? 1 : 0;
 	view.side_present = table->side_present;
 	view.side_values = table->side_values;
+	view.hot = {table->hot.buckets, (uint32_t) (table->hot.bytes / BUCKET_BYTES)};
 	make_bounds(table, &view);
 	return view;
 }
@@ -312,6 +316,7 @@ table_erase(cuda_table *table, GhError *error)
 	}
 	CUDA_TRY(table, cudaMemsetAsync(table->side_present, 0, SIDE_SLOTS * sizeof(uint32_t),
 									stream), error);
+	GH_TRY(hot_forget_all(table, error));
 	/* other lanes read the buckets next */
 	CUDA_TRY(table, cudaStreamSynchronize(stream), error);
 	table->keys = 0;
@@ -329,6 +334,7 @@ create_contents(cuda_table *table, GhError *error)
 	GH_TRY(create_fixtures(table, error));
 	for (uint32_t i = 0; i < table->options.subtables; i++)
 		GH_TRY(subtable_alloc(table, table->base_buckets, &table->sub[i], error));
+	GH_TRY(hot_settle(table, error));
 	return table_erase(table, error);
 }
 
@@ -385,6 +391,7 @@ cuda_table_destroy(GhTable *handle)
 			(void) cudaStreamSynchronize(table->lanes[i].stream);
 
 	pipe_rows_destroy(table->rows);
+	hot_drop(table);
 	values_clear(table);
 	for (uint32_t i = 0; i < table->options.subtables; i++)
 		subtable_free(table, &table->sub[i]);

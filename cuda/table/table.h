@@ -47,6 +47,8 @@
 #define ARRANGE_KEYS_MIN ((uint64_t) 1 << 15)
 /* Keys that are on their way at a time: enough for the bus, near each other once they are arranged. */
 #define PAGED_WAVE ((uint32_t) 1 << 16)
+/* What a device has on its way of an arranged batch, a tenth of it or so, is near with so much paged. */
+#define PAGED_WIDE ((uint64_t) 4 << 30)
 /* A lane keeps a buffer up to this size; and lane 0 of a table that was built, which may
  * never change. */
 #define LANE_KEPT_BYTES ((size_t) 256 << 20)
@@ -155,6 +157,13 @@ struct resident_kernel
 
 #define RESIDENT_KERNELS 4
 
+/* Copies of the entries that are used most, of a table of which a part is paged (hot.cu). */
+struct hot_copies
+{
+	char	   *buckets;		/* device */
+	uint64_t	bytes;			/* of them; 0: there are none */
+};
+
 struct cuda_table
 {
 	GhTable		base;			/* first: it is the handle */
@@ -184,6 +193,7 @@ struct cuda_table
 	uint64_t	reserved;		/* bytes kept free under the limit, for compaction */
 	value_store store;
 	struct paged_range *paged;	/* memory that is not the device's alone (paging.cu) */
+	hot_copies	hot;
 
 	lane		lanes[LANES];
 	size_t		lane_min_bytes;	/* SLICE_MIN keys of any operation, in lane 0 */
@@ -273,6 +283,19 @@ extern GhStatus paging_copy(cuda_table *table, void *to, const void *from, uint6
 extern GhStatus paging_settle(cuda_table *table, GhError *error);
 extern uint64_t device_free_bytes(const cuda_table *table);
 extern uint64_t paging_keys(const cuda_table *table, uint64_t most);
+extern uint32_t paging_wave(const cuda_table *table, uint32_t keys);
+extern uint64_t paging_near_bytes(const cuda_table *table, const void *memory);
+extern bool paging_has(const cuda_table *table, uint64_t bytes);
+
+/* ------------------------------------------------------------------- hot.cu */
+
+extern uint64_t hot_bytes_wanted(const cuda_table *table, uint64_t more);
+extern void hot_drop(cuda_table *table);
+extern GhStatus hot_settle(cuda_table *table, GhError *error);
+extern GhStatus hot_forget_all(cuda_table *table, GhError *error);
+extern GhStatus hot_refresh(cuda_table *table, const entry_list *list, const uint32_t *sources,
+							GhError *error);
+extern GhStatus hot_forget(cuda_table *table, GhOp op, const void *keys, uint32_t count, GhError *error);
 
 /* ----------------------------------------------------------------- table.cu */
 
@@ -347,7 +370,7 @@ struct arrangement
 extern bool arranges(const cuda_table *table, uint64_t keys);
 extern void arrange_carve(carver *carver, uint64_t keys, arrangement *order);
 extern GhStatus arrange_keys(cuda_table *table, lane *lane, const void *keys, uint32_t count,
-							 const arrangement *order, bool equal_together, GhError *error);
+							 const arrangement *order, GhError *error);
 extern GhStatus arrange_move(cuda_table *table, lane *lane, const arrangement *order, void *to,
 							 const void *from, uint32_t count, uint32_t size, bool back,
 							 GhError *error);

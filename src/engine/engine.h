@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-#define GH_ABI_VERSION 17
+#define GH_ABI_VERSION 18
 
 /* Limits of a table, tested at their edges. */
 #define GH_SUBTABLES_MIN 2
@@ -198,6 +198,9 @@ typedef struct GhTableStats
 	uint64_t	bytes_to_device;	/* transferred so far */
 	uint64_t	bytes_from_device;
 	uint64_t	reads;			/* keys looked up so far */
+	/* of these, of a table that pages and keeps copies of entries that are used much on the device: */
+	uint64_t	reads_cached;	/* those that copies answered */
+	uint64_t	reads_paged;	/* those that read the host's memory */
 	uint64_t	writes;			/* positions of all other requests so far */
 	uint64_t	bucket_reads;	/* with timing: buckets all requests so far looked at */
 	uint64_t	queue_ns;		/* with timing: from submit to start on the device */

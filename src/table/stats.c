@@ -52,6 +52,8 @@ enum
 	STAT_BYTES_TO_DEVICE,
 	STAT_BYTES_FROM_DEVICE,
 	STAT_READS,
+	STAT_READS_CACHED,
+	STAT_READS_PAGED,
 	STAT_WRITES,
 	STAT_COLUMNS
 };
@@ -106,7 +108,7 @@ gpuhash_table_stats(PG_FUNCTION_ARGS)
 	GhStoredInfo info;
 	GhTableNumbers numbers;
 	const GhTableStats *stats = &numbers.stats;
-	TupleDesc	columns = gh_row_type(fcinfo, "titlliLffflllllllll");
+	TupleDesc	columns = gh_row_type(fcinfo, "titlliLffflllllllllll");
 	Datum		row[STAT_COLUMNS];
 	bool		nulls[STAT_COLUMNS] = {false};
 
@@ -141,6 +143,8 @@ gpuhash_table_stats(PG_FUNCTION_ARGS)
 	row[STAT_BYTES_TO_DEVICE] = Int64GetDatum((int64) numbers.bytes_to_device);
 	row[STAT_BYTES_FROM_DEVICE] = Int64GetDatum((int64) numbers.bytes_from_device);
 	row[STAT_READS] = Int64GetDatum((int64) numbers.reads);
+	row[STAT_READS_CACHED] = Int64GetDatum((int64) stats->reads_cached);
+	row[STAT_READS_PAGED] = Int64GetDatum((int64) stats->reads_paged);
 	row[STAT_WRITES] = Int64GetDatum((int64) numbers.writes);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(columns, row, nulls)));
 }

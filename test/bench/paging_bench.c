@@ -3,18 +3,22 @@
  *		Rates of tables that are larger than the device memory they may have.
  *
  *	paging_bench /path/gpuhash_cuda.so [--limit MB] [--batch KEYS]... [--times T]... [--bus GB/s]
+ *			[--warm LOTS]
  *
  * A table of 8-byte keys and values with room for as many keys as make its buckets T times the
  * limit is filled, then looked up and changed by batches, whose arrays are page-locked memory of the
  * host.  Beside the limit there is device memory for the work on batches.  Keys are drawn uniformly
- * from those in the table, or by Zipf's law with exponent 0.99.  Every result is checked.
+ * from those in the table, or by Zipf's law with exponent 0.99; before its rows so many lots of 2^24 keys
+ * are looked up, each drawn anew, for the engine to learn which are used most.  Every result is checked.
  *
+ * device_percent: look-ups that read memory of the device alone; empty where the engine does not count them.
  * bus_percent: bytes that came to the device, arrays and buckets, by what the bus moves in the time.
  */
 #include "engine/engine.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +31,8 @@
 #define ZIPF_EXPONENT 0.99
 #define LIST_MAX 8
 #define ROUNDS 6				/* batches of a row, after one that does not count */
+#define DRAWERS 16				/* threads that draw keys */
+#define LOT ((uint64_t) 1 << 24)	/* keys that are drawn at a time */
 
 typedef struct Bench
 {
@@ -38,8 +44,8 @@ typedef struct Bench
 	uint64_t	keys;			/* in the table */
 	uint64_t	batch;			/* keys of a request */
 	uint64_t	state;			/* of random numbers */
-	uint64_t	drawn;			/* keys that were, of which the next batch takes some */
-	uint64_t	next;			/* from here on */
+	uint64_t	warm;			/* lots of keys that are looked up before the rows of a distribution */
+	uint64_t	next;			/* of the keys that were drawn, the first of the next batch */
 	uint64_t   *keys_in;
 	uint64_t   *values_in;
 	uint64_t   *values_out;
@@ -120,12 +126,23 @@ value_of(uint64_t key)
 
 /* ------------------------------------------------------------------- draws */
 
+/* A thread's part of the keys that are drawn. */
+typedef struct Drawer
+{
+	pthread_t	thread;
+	Bench	   *bench;
+	uint64_t	state;			/* of random numbers */
+	uint64_t	first;			/* its positions */
+	uint64_t	end;
+	bool		zipf;
+} Drawer;
+
 /* Above 0, below 1. */
 static double
-draw_unit(Bench *bench)
+draw_unit(Drawer *drawer)
 {
-	bench->state += UINT64_C(0x9E3779B97F4A7C15);
-	return ((double) (mix(bench->state) >> 11) + 0.5) * 0x1p-53;
+	drawer->state += UINT64_C(0x9E3779B97F4A7C15);
+	return ((double) (mix(drawer->state) >> 11) + 0.5) * 0x1p-53;
 }
 
 /* Integral of x to the power of -exponent, and its inverse. */
@@ -143,14 +160,14 @@ zipf_rank(double area)
 
 /* A rank from 1 to n by rejection-inversion (Hoermann and Derflinger, 1996). */
 static uint64_t
-draw_zipf(Bench *bench, uint64_t n)
+draw_zipf(Drawer *drawer, uint64_t n)
 {
 	double		least = zipf_area(1.5) - 1;
 	double		most = zipf_area((double) n + 0.5);
 
 	for (;;)
 	{
-		double		area = most + draw_unit(bench) * (least - most);
+		double		area = most + draw_unit(drawer) * (least - most);
 		double		x = zipf_rank(area);
 		double		rank = floor(x + 0.5);
 
@@ -160,21 +177,41 @@ draw_zipf(Bench *bench, uint64_t n)
 	}
 }
 
-/* Drawing takes longer than looking up: one lot of keys for all batches. */
-static void
-draw_keys(Bench *bench, uint64_t count, bool zipf)
+static void *
+drawer_run(void *arg)
 {
-	bench->drawn = count;
-	bench->next = 0;
-	for (uint64_t i = 0; i < count; i++)
+	Drawer	   *drawer = arg;
+	Bench	   *bench = drawer->bench;
+
+	for (uint64_t i = drawer->first; i < drawer->end; i++)
 	{
-		uint64_t	number = zipf ? draw_zipf(bench, bench->keys) :
-			1 + (uint64_t) (draw_unit(bench) * (double) bench->keys);
+		uint64_t	number = drawer->zipf ? draw_zipf(drawer, bench->keys) :
+			1 + (uint64_t) (draw_unit(drawer) * (double) bench->keys);
 
 		bench->keys_in[i] = mix(number > bench->keys ? bench->keys : number);
 		bench->values_in[i] = value_of(bench->keys_in[i]);
 		bench->ops[i] = (uint8_t) (i % 4 == 0 ? GH_UPSERT : i % 4 == 1 ? GH_INSERT : GH_FIND);
 	}
+	return NULL;
+}
+
+/* Draws so many keys for the batches to come. */
+static void
+draw_keys(Bench *bench, uint64_t count, bool zipf)
+{
+	Drawer		drawers[DRAWERS];
+
+	bench->next = 0;
+	for (uint64_t d = 0; d < DRAWERS; d++)
+	{
+		bench->state = mix(bench->state + UINT64_C(0x9E3779B97F4A7C15));
+		drawers[d] = (Drawer) {.bench = bench, .state = bench->state, .first = count * d / DRAWERS,
+		.end = count * (d + 1) / DRAWERS, .zipf = zipf};
+		if (pthread_create(&drawers[d].thread, NULL, drawer_run, &drawers[d]) != 0)
+			die("threads", "cannot be had");
+	}
+	for (int d = 0; d < DRAWERS; d++)
+		(void) pthread_join(drawers[d].thread, NULL);
 }
 
 /* -------------------------------------------------------------------- rows */
@@ -239,12 +276,31 @@ bytes_in(const GhTableStats *before, const GhTableStats *after)
 		(double) (after->bucket_reads - before->bucket_reads);
 }
 
+/* Look-ups between the two that read memory of the device alone, of 100; below 0: it is not known. */
+static double
+on_device(const GhTableStats *before, const GhTableStats *after)
+{
+	uint64_t	reads = after->reads - before->reads;
+	uint64_t	paged = after->reads_paged - before->reads_paged;
+
+	if (reads == 0 || (after->bytes_paged > 0 && paged == 0))
+		return -1;
+	return 100 * (double) (reads - paged) / (double) reads;
+}
+
 static void
 print_row(const Bench *bench, const char *op, const char *distribution, uint64_t keys, double seconds,
-		  double bytes, bool right)
+		  const GhTableStats *before, const GhTableStats *after, bool right)
 {
-	printf("%s,%s,%g,%.1f,%.1f,%s,%" PRIu64 "\n", op, distribution, bench->times, (double) keys / seconds / 1e6,
+	double		bytes = bytes_in(before, after);
+	double		percent = on_device(before, after);
+
+	printf("%s,%s,%g,%.1f,%.1f,%s,%" PRIu64 ",", op, distribution, bench->times,
+		   (double) keys / seconds / 1e6,
 		   100 * bytes / seconds / bench->bus, right ? "yes" : "NO", bench->batch);
+	if (percent >= 0)
+		printf("%.1f", percent);
+	printf("\n");
 	fflush(stdout);
 }
 
@@ -256,12 +312,14 @@ measure(Bench *bench, GhOp op, const char *name, bool zipf)
 	double		seconds = 0;
 	bool		right = true;
 
+	/* no batch has been there before */
+	draw_keys(bench, (ROUNDS + 1) * bench->batch, zipf);
 	for (int i = 0; i <= ROUNDS; i++)
 	{
 		GhOutcome	outcome;
 		double		took;
 
-		bench->next = bench->next + 2 * bench->batch <= bench->drawn ? bench->next + bench->batch : 0;
+		bench->next = (uint64_t) i * bench->batch;
 		took = run(bench, op, bench->batch, &outcome);
 		right = right && is_right(bench, op, &outcome);
 		if (i > 0)
@@ -270,7 +328,29 @@ measure(Bench *bench, GhOp op, const char *name, bool zipf)
 			before = stats_of(bench);
 	}
 	after = stats_of(bench);
-	print_row(bench, name, zipf ? "zipf" : "uniform", ROUNDS * bench->batch, seconds, bytes_in(&before, &after), right);
+	print_row(bench, name, zipf ? "zipf" : "uniform", ROUNDS * bench->batch, seconds, &before, &after, right);
+}
+
+/* Look-ups by which the engine may learn which keys are used most. */
+static void
+warm_up(Bench *bench, bool zipf)
+{
+	uint64_t	batch = bench->batch;
+
+	bench->batch = (uint64_t) 1 << 20;
+	for (uint64_t lot = 0; lot < bench->warm; lot++)
+	{
+		draw_keys(bench, LOT, zipf);
+		for (; bench->next < LOT; bench->next += bench->batch)
+		{
+			GhOutcome	outcome;
+
+			(void) run(bench, GH_FIND, bench->batch, &outcome);
+			if (!is_right(bench, GH_FIND, &outcome))
+				die("look-up before the rows", "a wrong result");
+		}
+	}
+	bench->batch = batch;
 }
 
 /* ------------------------------------------------------------------ tables */
@@ -299,7 +379,7 @@ fill(Bench *bench)
 		inserted += outcome.inserted;
 	}
 	after = stats_of(bench);
-	print_row(bench, "insert", "uniform", bench->keys, seconds, bytes_in(&before, &after),
+	print_row(bench, "insert", "uniform", bench->keys, seconds, &before, &after,
 			  inserted == bench->keys && after.keys == bench->keys);
 	fprintf(stderr, "%g times the limit: %" PRIu64 " keys, %" PRIu64 " MB on the device, %" PRIu64 " MB paged\n",
 			bench->times, bench->keys, after.bytes >> 20, after.bytes_paged >> 20);
@@ -340,7 +420,7 @@ measure_all(Bench *bench, const uint64_t *batches, int nbatches, uint64_t most)
 	fill(bench);
 	for (int zipf = 0; zipf <= 1; zipf++)
 	{
-		draw_keys(bench, most, zipf != 0);
+		warm_up(bench, zipf != 0);
 		for (int b = 0; b < nbatches; b++)
 		{
 			bench->batch = batches[b];
@@ -363,7 +443,7 @@ main(int argc, char **argv)
 	int			nbatches = 1;
 	int			given_times = 0;
 	int			given_batches = 0;
-	uint64_t	most = (uint64_t) 1 << 24;
+	uint64_t	most = LOT;
 	GhError		error = {0};
 
 	for (int a = 2; a + 1 < argc; a += 2)
@@ -372,6 +452,8 @@ main(int argc, char **argv)
 			bench.limit = strtoull(argv[a + 1], NULL, 0) << 20;
 		else if (strcmp(argv[a], "--bus") == 0)
 			bench.bus = atof(argv[a + 1]) * 1e9;
+		else if (strcmp(argv[a], "--warm") == 0)
+			bench.warm = strtoull(argv[a + 1], NULL, 0);
 		else if (strcmp(argv[a], "--batch") == 0 && given_batches < LIST_MAX)
 			batches[given_batches++] = strtoull(argv[a + 1], NULL, 0);
 		else if (strcmp(argv[a], "--times") == 0 && given_times < LIST_MAX)
@@ -380,11 +462,12 @@ main(int argc, char **argv)
 			die("unknown option", argv[a]);
 	}
 	if (argc < 2 || argc % 2 != 0)
-		die("usage", "paging_bench /path/gpuhash_cuda.so [--limit MB] [--batch KEYS] [--times T] [--bus GB/s]");
+		die("usage", "paging_bench /path/gpuhash_cuda.so [--limit MB] [--batch KEYS] [--times T] "
+			"[--bus GB/s] [--warm LOTS]");
 	ntimes = given_times > 0 ? given_times : ntimes;
 	nbatches = given_batches > 0 ? given_batches : nbatches;
 	for (int b = 0; b < nbatches; b++)
-		most = batches[b] > most ? batches[b] : most;
+		most = (ROUNDS + 1) * batches[b] > most ? (ROUNDS + 1) * batches[b] : most;
 	if (gh_engine_load(argv[1], false, &bench.engine, &error) != GH_OK ||
 		bench.engine->open_device(0, &error) != GH_OK)
 		die(argv[1], error.message);
@@ -392,7 +475,7 @@ main(int argc, char **argv)
 	bench.values_in = buffer(&bench, most * sizeof(uint64_t));
 	bench.values_out = buffer(&bench, most * sizeof(uint64_t));
 	bench.ops = buffer(&bench, most);
-	printf("op,distribution,times_limit,Mops,bus_percent,ok,batch\n");
+	printf("op,distribution,times_limit,Mops,bus_percent,ok,batch,device_percent\n");
 	for (int t = 0; t < ntimes; t++)
 	{
 		bench.times = times[t];
