@@ -154,5 +154,24 @@ CREATE INDEX ON who_short (k);
 VACUUM ANALYZE who_short, who_wide;
 SELECT is_right FROM who_check(ARRAY['SELECT g, count(*), sum(v) FROM who_short WHERE k IN (SELECT k FROM who_wide) GROUP BY g']);
 
+-- nor one of which each of several processes reads a part, where one of them makes the distinct rows for all
+SET max_parallel_workers_per_gather = 2;
+SET parallel_setup_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET work_mem = '320kB';
+SET enable_mergejoin = off;
+SET enable_nestloop = off;
+CREATE TABLE who_ids WITH (autovacuum_enabled = off) AS SELECT i AS id, CASE WHEN i % 13 <> 0 THEN i * 104729::bigint % 13334 END::int AS n,
+	i % 10 AS v, 'text ' || i % 30 AS t FROM generate_series(0, 39999) i;
+CREATE TABLE who_twice WITH (autovacuum_enabled = off) AS SELECT (i * 7919::bigint % 3000)::int AS k,
+	CASE WHEN i % 13 <> 0 THEN i * 104729::bigint % 1001 END::int AS n FROM generate_series(0, 2999) i;
+VACUUM ANALYZE who_ids, who_twice;
+SELECT is_right FROM who_check(ARRAY['SELECT v, t, count(*) FROM who_ids WHERE n IS NOT NULL AND id IN (SELECT k / 2 FROM who_twice WHERE n IS NOT NULL) GROUP BY v, t']);
+RESET parallel_setup_cost;
+RESET min_parallel_table_scan_size;
+RESET work_mem;
+RESET enable_mergejoin;
+RESET enable_nestloop;
+
 DROP FUNCTION who_check(text[]);
-DROP TABLE who_short, who_wide, who_fact, who_d1, who_d2, who_d3, who_part, who_few, who_many, who_u1, who_u2, who_key, who_line, who_asked, who_null, who_other;
+DROP TABLE who_ids, who_twice, who_short, who_wide, who_fact, who_d1, who_d2, who_d3, who_part, who_few, who_many, who_u1, who_u2, who_key, who_line, who_asked, who_null, who_other;

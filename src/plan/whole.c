@@ -68,7 +68,17 @@ typedef struct PlannedJoin
 	List	   *clauses;		/* also those that are conditions of an index below */
 } PlannedJoin;
 
-/* What is below a path that sorts, keeps, gathers or projects its rows. */
+/* What one process makes for all, as join_path.c has it below an Append; or NULL. */
+static Path *
+made_once(const AppendPath *path)
+{
+	Path	   *only = list_length(path->subpaths) == 1 ? linitial(path->subpaths) : NULL;
+
+	/* the only partition of a table is another relation */
+	return only != NULL && only->parent == path->path.parent ? only : NULL;
+}
+
+/* What is below a path that sorts, keeps, gathers, shares or projects its rows. */
 static Path *
 below_passing(Path *path)
 {
@@ -76,6 +86,11 @@ below_passing(Path *path)
 	{
 		switch (nodeTag(path))
 		{
+			case T_AppendPath:
+				if (made_once((AppendPath *) path) == NULL)
+					return path;
+				path = made_once((AppendPath *) path);
+				break;
 			case T_ProjectionPath:
 				path = ((ProjectionPath *) path)->subpath;
 				break;
