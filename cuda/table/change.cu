@@ -96,8 +96,7 @@ change_plan(const cuda_table *table, GhOp op, uint64_t count, change_work *work)
 	size_t		bytes = 0;
 
 	*work = {};
-	if (count < CHANGE_KEYS_MIN ||
-		(table->layout != LAYOUT_K4V4 && table->layout != LAYOUT_K8V8))
+	if (count < CHANGE_KEYS_MIN || !values_together(table))
 		return;
 	work->count = (count + slices - 1) / slices;
 	if (work->count * (op == GH_UPSERT ? UPSERT_SLOTS_SHARE : INSERT_SLOTS_SHARE) < slots ||

@@ -119,22 +119,21 @@ static uint32_t
 blocks_held(cuda_table *table, const void *kernel)
 {
 	resident_kernel *known = table->resident;
+	const resident_kernel *end = table->resident + RESIDENT_KERNELS;
+	uint32_t	most;
 	int			blocks = 0;
 
-	for (uint32_t i = 0; i < RESIDENT_KERNELS && known->kernel != kernel; i++, known++)
-		if (known->kernel == nullptr)
-			break;
-	if (known < table->resident + RESIDENT_KERNELS && known->kernel == kernel)
-		return known->blocks;
+	for (; known < end && known->kernel != nullptr; known++)
+		if (known->kernel == kernel)
+			return known->blocks;
 	if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, BLOCK_THREADS,
 													  0) != cudaSuccess)
 		(void) cudaGetLastError();
 	/* any number is right, a wrong one only slower */
-	if (blocks <= 0)
-		blocks = 4;
-	if (known < table->resident + RESIDENT_KERNELS)
-		*known = {kernel, (uint32_t) blocks * table->multiprocessors};
-	return (uint32_t) blocks * table->multiprocessors;
+	most = (blocks > 0 ? (uint32_t) blocks : 4) * table->multiprocessors;
+	if (known < end)
+		*known = {kernel, most};
+	return most;
 }
 
 uint32_t

@@ -398,6 +398,7 @@ mixed_once(cuda_table *table, const GhRequest *request, const slice_io *slice,
 	entry_list	list = {slice->keys, nullptr, nullptr, slice->count};
 	group_view	group = work->group;
 	uint32_t	wave = paging_wave(table, slice->count);
+	table_view	view = table_make_view(table);
 	mixed_part	part;
 
 	group.ops = slice->ops;
@@ -405,7 +406,6 @@ mixed_once(cuda_table *table, const GhRequest *request, const slice_io *slice,
 	GH_TRY(lane_count_reset(table, lane, error));
 	for (part.first = 0; part.first < slice->count; part.first = part.end)
 	{
-		table_view	view = table_make_view(table);
 		uint32_t	blocks;
 
 		part.end = slice->count - part.first < wave ? slice->count : part.first + wave;
@@ -419,16 +419,6 @@ mixed_once(cuda_table *table, const GhRequest *request, const slice_io *slice,
 		LAUNCH_TRY(table, error);
 	}
 	return lane_count_look(table, lane, error);
-}
-
-/* Has a leader's `held` the value itself? */
-static bool
-held_in_words(const cuda_table *table)
-{
-	bool		together = false;
-
-	LAYOUT_DISPATCH(table, together = L::together);
-	return together;
 }
 
 /* Those of the others, of so many positions; counters go on. */
@@ -445,7 +435,7 @@ mixed_again(cuda_table *table, const GhRequest *request, const slice_io *slice, 
 	LAUNCH_TRY(table, error);
 	CUDA_TRY(table, scan_maps(work, work->scan_space, &bytes, count, lane->stream), error);
 	again_kernel<<<blocks, BLOCK_THREADS, 0, lane->stream>>>(*work, *slice, count, request->absent,
-															 table->options.value_size, held_in_words(table),
+															 table->options.value_size, values_together(table),
 															 lane->device_count);
 	LAUNCH_TRY(table, error);
 	return lane_count_read(table, lane, error);
@@ -459,6 +449,7 @@ mixed_change(cuda_table *table, const slice_io *slice, const mixed_work *work,
 	lane	   *lane = &table->lanes[0];
 	entry_list	list = {slice->keys, slice->values, work->changed, changed};
 	uint32_t	wave = paging_wave(table, changed);
+	table_view	view = table_make_view(table);
 
 	static_assert(STATE_GONE == POSITION_NONE, "what hot_refresh is told of keys that are gone");
 	GH_TRY(hot_refresh(table, &list, work->final, error));
@@ -468,8 +459,7 @@ mixed_change(cuda_table *table, const slice_io *slice, const mixed_work *work,
 		list.positions = work->changed + first;
 		list.count = changed - first < wave ? changed - first : wave;
 		LAYOUT_DISPATCH(table, change_kernel<L><<<blocks_for(list.count), BLOCK_THREADS, 0,
-						lane->stream>>>(table_make_view(table), list, work->final,
-										lane->device_count));
+						lane->stream>>>(view, list, work->final, lane->device_count));
 		LAUNCH_TRY(table, error);
 	}
 	GH_TRY(lane_count_read(table, lane, error));

@@ -18,16 +18,11 @@
 /* A table of fewer slots grows for keys that find no place, however few there are. */
 #define USELESS_SLOTS 65536
 
-/* Frees the slots that a placing left BUSY, as far as they are listed. */
+/* Frees the slots that a placing left BUSY, where no search behind it does. */
 template <typename L> static __global__ void __launch_bounds__(BLOCK_THREADS)
-free_listed_kernel(char *const *slots, uint32_t room, const counters *counts)
+free_listed_kernel(claim_view claims, const counters *counts)
 {
-	uint64_t	i = ELEMENT;
-
-	if (i >= room || i >= counts->dead)
-		return;
-	*reinterpret_cast<typename L::word_type *>(slots[i]) = L::freed_word;
-	blank_value<L>(slots[i]);
+	free_listed<L>(claims, counts);
 }
 
 /* The same, when there were too many to list: looks at every slot of a subtable. */
@@ -42,10 +37,7 @@ free_busy_kernel(char *slots, uint64_t count)
 			reinterpret_cast<typename L::word_type *>(slots + i * L::slot_bytes);
 
 		if (L::key_of(*slot) == L::busy_key)
-		{
-			*slot = L::freed_word;
-			blank_value<L>(slot);
-		}
+			free_slot<L>(slot);
 	}
 }
 
@@ -198,7 +190,7 @@ place_ahead(cuda_table *table, const entry_list *list, const place_lists *lists,
 	if (left == nullptr)
 	{
 		LAYOUT_DISPATCH(table, free_listed_kernel<L><<<blocks_for(claims->dead_room), BLOCK_THREADS, 0,
-						lane->stream>>>(claims->dead, claims->dead_room, lane->device_count));
+						lane->stream>>>(*claims, lane->device_count));
 		LAUNCH_TRY(table, error);
 		return GH_OK;
 	}
@@ -227,7 +219,7 @@ place_once(cuda_table *table, const entry_list *list, const place_lists *lists,
 		claims.mask /= 2;
 	GH_TRY(lane_count_reset(table, lane, error));
 	/* POSITION_NONE has all bits set; the other layouts claim nothing */
-	if (table->layout == LAYOUT_K4V4 || table->layout == LAYOUT_K8V8)
+	if (values_together(table))
 		CUDA_TRY(table, cudaMemsetAsync(claims.holder, 0xff,
 										((size_t) claims.mask + 1) * sizeof(uint32_t),
 										lane->stream), error);

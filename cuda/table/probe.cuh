@@ -268,6 +268,26 @@ blank_value(void *slot)
 		static_cast<uint64_t *>(slot)[1] = ~UINT64_C(0);
 }
 
+/* Frees a slot that is BUSY: the value first, for whoever takes it next. */
+template <typename L> static __device__ __forceinline__ void
+free_slot(typename L::word_type *slot)
+{
+	blank_value<L>(slot);
+	store_release(slot, L::freed_word);
+}
+
+/* Frees the slots that place_kernel left BUSY, as far as they are listed, by all threads of a grid. */
+template <typename L> static __device__ __forceinline__ void
+free_listed(const claim_view &claims, const counters *counts)
+{
+	uint32_t	dead = load_relaxed(&counts->dead);
+
+	if (dead > claims.dead_room)
+		dead = claims.dead_room;
+	for (uint64_t i = ELEMENT; i < dead; i += (uint64_t) gridDim.x * blockDim.x)
+		free_slot<L>(reinterpret_cast<typename L::word_type *>(claims.dead[i]));
+}
+
 template <typename L> static __device__ __forceinline__ entry_place
 side_locate(const table_view &view, typename L::key_type key)
 {

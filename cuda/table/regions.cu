@@ -67,7 +67,7 @@ regions_may(const cuda_table *table, uint64_t count)
 {
 	/* in the host's memory, what is scattered would be scattered over the bus */
 	return table->keys == 0 && table->stats.bytes_paged == 0 && count >= REGIONS_KEYS_MIN &&
-		(table->layout == LAYOUT_K4V4 || table->layout == LAYOUT_K8V8);
+		values_together(table);
 }
 
 bool

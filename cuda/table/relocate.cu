@@ -51,8 +51,7 @@ template <typename L> struct owned_slot
 template <typename L> static __device__ __forceinline__ void
 give_back(const owned_slot<L> &hole)
 {
-	blank_value<L>(hole.slot);
-	store_release(hole.slot, L::freed_word);
+	free_slot<L>(hole.slot);
 }
 
 /* Becomes the owner of a free slot of the bucket, or returns NULL. */
@@ -562,18 +561,6 @@ search_entry(const table_view &view, const entry_list &list, const move_journal 
 		done = __shfl_sync(ALL_LANES, done, 0, SEARCH_LANES);
 	}
 	return done;
-}
-
-/* Gives up the slots that place_kernel left BUSY, as far as they are listed. */
-template <typename L> static __device__ __forceinline__ void
-free_listed(const claim_view &claims, const counters *counts)
-{
-	uint32_t	dead = load_relaxed(&counts->dead);
-
-	if (dead > claims.dead_room)
-		dead = claims.dead_room;
-	for (uint64_t i = ELEMENT; i < dead; i += (uint64_t) gridDim.x * blockDim.x)
-		give_back<L>({reinterpret_cast<typename L::word_type *>(claims.dead[i]), 0, 0});
 }
 
 /*

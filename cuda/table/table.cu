@@ -36,9 +36,7 @@ table_staged_keys(const cuda_table *table, uint64_t most)
 static uint64_t
 loose_bytes(const cuda_table *table, uint64_t buckets)
 {
-	bool		together = table->layout == LAYOUT_K4V4 || table->layout == LAYOUT_K8V8;
-
-	return together ? 0 : buckets * table->bucket_slots * table->slot_value_size;
+	return values_together(table) ? 0 : buckets * table->bucket_slots * table->slot_value_size;
 }
 
 uint64_t

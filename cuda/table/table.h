@@ -90,7 +90,7 @@ enum layout_kind
 		} \
 	} while (0)
 
-/* The same where the layout has values together with keys, as multi tables have. */
+/* The same where the layout has values together with keys (values_together), as multi tables have. */
 #define TOGETHER_DISPATCH(table, ...) \
 	do { \
 		if ((table)->layout == LAYOUT_K4V4) \
@@ -263,6 +263,13 @@ extern bool allocation_fault(void);
 extern bool budget_take(const GhHost *host, uint64_t bytes);
 extern void budget_give(const GhHost *host, uint64_t bytes);
 extern cudaError_t launch_status(void);
+/* Are values in the slots, beside their keys? */
+static inline bool
+values_together(const cuda_table *table)
+{
+	return table->layout == LAYOUT_K4V4 || table->layout == LAYOUT_K8V8;
+}
+
 extern uint32_t resident_blocks_of(cuda_table *table, const void *kernel, uint64_t elements);
 
 /* Blocks of a kernel with FOR_ROUNDS: as many as the device holds, or fewer. */

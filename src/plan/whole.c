@@ -84,12 +84,15 @@ below_passing(Path *path)
 {
 	for (;;)
 	{
+		Path	   *once;
+
 		switch (nodeTag(path))
 		{
 			case T_AppendPath:
-				if (made_once((AppendPath *) path) == NULL)
+				once = made_once((AppendPath *) path);
+				if (once == NULL)
 					return path;
-				path = made_once((AppendPath *) path);
+				path = once;
 				break;
 			case T_ProjectionPath:
 				path = ((ProjectionPath *) path)->subpath;

@@ -77,8 +77,6 @@ sub statement
 
 # ---------------------------------------------------------------- counting
 
-sub read_file { my ($name) = @_; open my $file, '<', $name or return ''; local $/; return scalar(<$file>) // '' }
-
 # What a session holds, besides memory.
 sub holdings
 {
@@ -95,7 +93,7 @@ sub holdings
 my $NOTHING = 'contexts 0 cursors 0 locks and snapshots 0 0 open temporary files 0';
 
 sub context_bytes { my ($session) = @_; return ($session->{psql}->do('SELECT sum(total_bytes) FROM pg_backend_memory_contexts'))[0] }
-sub rss { my ($pid) = @_; return read_file("/proc/$pid/status") =~ /^RssAnon:\s+(\d+)/m ? $1 * 1024 : 0 }
+sub rss { my ($pid) = @_; return GpuHash::Server::read_file("/proc/$pid/status") =~ /^RssAnon:\s+(\d+)/m ? $1 * 1024 : 0 }
 sub descriptors { my ($pid) = @_; my @fds = glob "/proc/$pid/fd/*"; return scalar @fds }
 
 # Of the server: temporary files, segments of dynamic shared memory, pins.

@@ -68,7 +68,7 @@ like($service->settle, $CLEAN, 'nothing is left over of joins');
 is($server->query(q{SELECT memory_used - memory_resident, tables, status FROM gpuhash_devices WHERE engine = 'cuda'}), '0|0|ready', 'gpuhash_devices says so');
 is($server->query('SELECT buffers_free = buffers, tables, requests > 0 FROM gpuhash_stat'), 't|0|t', 'and so does gpuhash_stat');
 my ($backend) = $session->do('SELECT pg_backend_pid()');
-sub loads { my ($pid) = @_; return GpuHash::Service::read_file("/proc/$pid/maps") =~ /gpuhash_cuda/ ? 1 : 0 }
+sub loads { my ($pid) = @_; return GpuHash::Server::read_file("/proc/$pid/maps") =~ /gpuhash_cuda/ ? 1 : 0 }
 is(loads($backend), 0, 'the session has not opened the engine');
 is(loads($service->postmaster), 0, 'nor has the postmaster');
 is(loads($worker), 1, 'the worker has');
@@ -162,7 +162,7 @@ sub wakeups
 	my $sum = 0;
 	for my $task (glob "/proc/$pid/task/*")
 	{
-		my $status = GpuHash::Service::read_file("$task/status");
+		my $status = GpuHash::Server::read_file("$task/status");
 		$sum += $1 for $status =~ /ctxt_switches:\s*(\d+)/g;
 	}
 	return $sum;

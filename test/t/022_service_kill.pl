@@ -185,7 +185,7 @@ for my $state ('idle', 'in a join', 'with a device that hangs', 'with a driver t
 	eval { $session->receive };
 	$session->close;
 	delete $service->{control};
-	ok(gone(10, @pids), "$what: no process stays") or diag(join ', ', map { GpuHash::Service::read_file("/proc/$_/cmdline") } grep { GpuHash::Server::runs($_) } @pids);
+	ok(gone(10, @pids), "$what: no process stays") or diag(join ', ', map { GpuHash::Server::read_file("/proc/$_/cmdline") } grep { GpuHash::Server::runs($_) } @pids);
 	$server->start;
 	$survived++ if recovers($what);
 }

@@ -8,7 +8,7 @@ use GpuHash::Service;
 
 # ------------------------------------------------------------------- the spec
 
-my $text = GpuHash::Service::read_file("$FindBin::Bin/../specs/aggregate_snapshot.spec");
+my $text = GpuHash::Server::read_file("$FindBin::Bin/../specs/aggregate_snapshot.spec");
 my ($head) = $text =~ /^(.*?)^session/ms;
 my @setup = $head =~ /^setup\s*\{(.*?)\}$/msg;
 my ($teardown) = $head =~ /^teardown\s*\{(.*?)\}/ms;

@@ -102,23 +102,27 @@ SKIP: {
 is(well($other, $PROGRESS), '', 'until it is there');
 
 # ---------------------------------------------------------------- wait events
+# What the process waits for, as soon as that is this event.
+sub awaited
+{
+	my ($event, $whose) = @_;
+	my $deadline = time + 20;
+	my $found = '';
+	$found = well($other, "SELECT wait_event FROM pg_stat_activity WHERE $whose") until $found eq $event || time > $deadline;
+	return $found;
+}
+
 my $event = $version >= 170000 ? 'GpuhashRequest' : 'Extension';
 $service->arm('scan', 'delay', times => 1000, ms => 100);
 well($session, 'SET gpuhash.enable_resident = off');
 $session->send('SET gpuhash.engine = cuda; SET gpuhash.force_offload = on; SELECT sum(n) FROM t');
-my $deadline = time + 20;
-my $found = '';
-$found = well($other, "SELECT wait_event FROM pg_stat_activity WHERE pid = $session->{backend}") until $found eq $event || time > $deadline;
-is($found, $event, 'a session that waits for a device says so');
+is(awaited($event, "pid = $session->{backend}"), $event, 'a session that waits for a device says so');
 $session->receive;
 $service->disarm;
 
 # the launcher, while there is nothing to do; workers of GPUs are in no database, and so not there
 $event = $version >= 170000 ? 'GpuhashReload' : 'Extension';
-$deadline = time + 20;
-$found = '';
-$found = well($other, "SELECT wait_event FROM pg_stat_activity WHERE backend_type = 'gpuhash reload launcher'") until $found eq $event || time > $deadline;
-is($found, $event, 'the launcher waits for work');
+is(awaited($event, "backend_type = 'gpuhash reload launcher'"), $event, 'the launcher waits for work');
 is(well($other, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'gpuhash worker'"), 0, 'and no worker is seen, as the page says');
 
 # ------------------------------------------------------------ queries of the page

@@ -22,6 +22,7 @@ package GpuHash::Index;
 use strict;
 use warnings;
 use Exporter 'import';
+use GpuHash::Server;
 use POSIX ();
 use Test::More ();
 use Time::HiRes qw(time sleep);
@@ -74,9 +75,7 @@ sub note_error
 sub errors
 {
 	my ($server) = @_;
-	open my $file, '<', "$server->{dir}/errors" or return '';
-	local $/;
-	return scalar <$file>;
+	return GpuHash::Server::read_file("$server->{dir}/errors");
 }
 
 sub write_until

@@ -161,13 +161,10 @@ sub stop
 	return;
 }
 
-sub log
-{
-	my ($self) = @_;
-	open my $file, '<', "$self->{dir}/log" or return '';
-	local $/;
-	return scalar <$file>;
-}
+# All of a file; '' where there is none.
+sub read_file { my ($name) = @_; open my $file, '<', $name or return ''; local $/; return scalar(<$file>) // '' }
+
+sub log { my ($self) = @_; return read_file("$self->{dir}/log") }
 
 sub psql_command
 {

@@ -192,8 +192,6 @@ sub postmaster
 	return $pid;
 }
 
-sub read_file { my ($name) = @_; open my $file, '<', $name or return ''; local $/; return scalar(<$file>) // '' }
-
 # Processes of the server: pid => title.
 sub processes
 {
@@ -202,8 +200,8 @@ sub processes
 	my %title;
 	for my $pid (map { m{/(\d+)$} } glob '/proc/[0-9]*')
 	{
-		next unless read_file("/proc/$pid/stat") =~ /\) \S (\d+)/ && $1 == $postmaster;
-		($title{$pid} = read_file("/proc/$pid/cmdline")) =~ s/\0.*//s;
+		next unless GpuHash::Server::read_file("/proc/$pid/stat") =~ /\) \S (\d+)/ && $1 == $postmaster;
+		($title{$pid} = GpuHash::Server::read_file("/proc/$pid/cmdline")) =~ s/\0.*//s;
 	}
 	return %title;
 }
